@@ -1,0 +1,1 @@
+"""The project's own tools, importable so that tests can use and test them."""

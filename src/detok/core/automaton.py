@@ -1,0 +1,123 @@
+"""
+Moves that are remembered: what makes the pipeline fast without making it complicated.
+
+The pipeline is a function from (state, id) to (text, state). An automaton asks it once for each pair that occurs and remembers
+the answer, as a lazy DFA does. Nearly all steps lead from the state in which nothing is held back to the same state: for these
+the answer is one entry of one list. The memory between other states has a fixed budget and begins again when it is used up.
+
+Each entry is a fact about immutable rules, so that any number of threads may share an automaton without a lock: at worst two of
+them ask the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .pipeline import Pipeline, State
+
+__all__ = ["Automaton", "Node"]
+
+# Ids at or above this are not remembered in lists, so that one huge id in a sparse vocabulary costs no memory.
+MAX_LISTED_ID = 1 << 22
+# Between other states: at most this many nodes and moves, about 25 MB if a hostile stream fills them.
+MAX_NODES = 1 << 13
+MAX_MOVES = 1 << 17
+# A state that holds more characters than this will hardly be met again.
+MAX_REMEMBERED = 48
+
+Table = list[str | None]
+
+
+class Node:
+    """One state of the pipeline, and where ids lead from it."""
+
+    __slots__ = ("automaton", "moves", "state", "whole")
+
+    def __init__(self, automaton: Automaton, state: State, whole: Table, *, remembers: bool) -> None:
+        self.automaton = automaton
+        self.state = state
+        self.whole = whole
+        """For the settled node: the text of each id that leads back to it. For all others: a list without entries."""
+        self.moves: dict[int, tuple[str, Node]] | None = {} if remembers else None
+
+
+class Automaton:
+    """
+    The remembered moves of one pipeline.
+
+    Args:
+        pipeline: What answers.
+        fingerprint: Gives the fingerprint of the decoder that the pipeline is of; asked for when a snapshot is taken.
+    """
+
+    def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str]) -> None:
+        self.pipeline = pipeline
+        self.fingerprint = fingerprint
+        self._blank: Table = []
+        self._nodes: dict[State, Node] = {}
+        self._moves_left = MAX_MOVES
+        self.questions = 0
+        """How often the pipeline was asked: a count of work, which tests look at."""
+        self.settled = Node(self, pipeline.settled, [], remembers=True)
+        self._nodes[pipeline.settled] = self.settled
+        self.start = self.node(pipeline.start)
+        self.finished = Node(self, pipeline.start, [], remembers=False)
+        """Where a stream is after `finish`; nothing leads on from it."""
+
+    def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
+        """
+        Return the text that is certain after ``token_id``, and the next node.
+
+        Raises:
+            UnknownTokenId: The id has no piece, and the options ask to be told.
+        """
+        if node.moves is not None:
+            move = node.moves.get(token_id)
+            if move is not None:
+                return move
+        self.questions += 1
+        text, state = self.pipeline.feed(node.state, token_id)
+        after = node if state == node.state else self.node(state)
+        if self.pipeline.vocabulary.piece(token_id) is not None:
+            self._remember(node, token_id, text, after)
+        return text, after
+
+    def node(self, state: State) -> Node:
+        """Return the node of a state, made if it is not there."""
+        if _weight(state) > MAX_REMEMBERED:
+            return Node(self, state, self._blank, remembers=False)
+        node = self._nodes.get(state)
+        if node is not None:
+            return node
+        if len(self._nodes) >= MAX_NODES:
+            self._forget()
+        return self._nodes.setdefault(state, Node(self, state, self._blank, remembers=True))
+
+    def _remember(self, node: Node, token_id: int, text: str, after: Node) -> None:
+        # Ids 0 and 1 are kept out of the lists: False and True are equal to them, and have to reach the type check.
+        if node is after is self.settled and 1 < token_id < MAX_LISTED_ID:
+            for table in (self._blank, node.whole):
+                missing = token_id + 1 - len(table)
+                if missing > 0:
+                    table.extend([None] * max(missing, len(table)))
+            node.whole[token_id] = text
+        elif node.moves is not None and after.moves is not None:
+            if self._moves_left <= 0:
+                self._forget()
+            self._moves_left -= 1
+            node.moves[token_id] = text, after
+
+    def _forget(self) -> None:
+        """Begin again with an empty memory; streams keep the nodes that they stand on."""
+        for node in list(self._nodes.values()):
+            if node.moves:
+                node.moves.clear()
+        self._nodes = {self.settled.state: self.settled}
+        self._moves_left = MAX_MOVES
+
+
+def _weight(value: object) -> int:
+    """How many characters and bytes a state holds."""
+    if isinstance(value, tuple):
+        return sum(map(_weight, value))
+    return len(value) if isinstance(value, (str, bytes)) else 0

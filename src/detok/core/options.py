@@ -1,0 +1,56 @@
+"""The options of decoding, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ..errors import OptionError
+
+__all__ = ["ByteFallbackMode", "DecodeOptions", "UnknownIds"]
+
+UnknownIds = Literal["skip", "error", "replace"]
+ByteFallbackMode = Literal["exact", "eager"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeOptions:
+    """
+    How ids become text. The names are those of vLLM and Hugging Face.
+
+    Raises:
+        OptionError: A value is not among those that are accepted.
+    """
+
+    skip_special_tokens: bool = True
+    """Leave out the pieces that the vocabulary calls special."""
+
+    spaces_between_special_tokens: bool | None = None
+    """False: an added token right after another is written as it is, without the space a decoder puts in front (vLLM's rule).
+    None and True: as the tokenizer's own library does. Without effect while special tokens are skipped."""
+
+    clean_up_tokenization_spaces: bool | None = None
+    """True or False: as told. None: as the tokenizer's configuration and the installed rules say."""
+
+    unknown_ids: UnknownIds = "skip"
+    """An id without a piece gives nothing ("skip", as Hugging Face does), raises ("error"), or gives U+FFFD ("replace")."""
+
+    byte_fallback: ByteFallbackMode = "exact"
+    """"exact": a byte run is held until it is decided, and equals the tokenizer's library. "eager": each character at once."""
+
+    def __post_init__(self) -> None:
+        _check("skip_special_tokens", self.skip_special_tokens, (True, False))
+        _check("spaces_between_special_tokens", self.spaces_between_special_tokens, (None, True, False))
+        _check("clean_up_tokenization_spaces", self.clean_up_tokenization_spaces, (None, True, False))
+        _check("unknown_ids", self.unknown_ids, ("skip", "error", "replace"))
+        _check("byte_fallback", self.byte_fallback, ("exact", "eager"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The options as plain data, for a snapshot."""
+        return asdict(self)
+
+
+def _check(option: str, value: object, accepted: tuple[object, ...]) -> None:
+    # By identity of type too: 1 is no True here, so that options that are equal are also written alike.
+    if not any(value is one or (isinstance(one, str) and value == one) for one in accepted):
+        raise OptionError(option=option, value=value, accepted=f"it is one of {', '.join(map(repr, accepted))}")

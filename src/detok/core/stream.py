@@ -1,0 +1,161 @@
+"""`TextStream`: ids in, one at a time; the text that is certain out, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
+
+from ..errors import StreamFinished, UnknownTokenId
+from .automaton import Automaton, Node, Table
+from .ids import as_id, as_ids, as_sequence
+from .joiners import Held
+from .snapshot import pack
+
+__all__ = ["TextStream", "prime"]
+
+
+class TextStream:
+    """
+    The text of one stream of ids.
+
+    The concatenation of all that `step`, `extend` and `finish` return is the tokenizer's own one-shot ``decode`` of all ids, for
+    every list of ids and every split into steps. Streams are made by ``tokenizer.stream()``; they share the tokenizer's tables
+    and hold nothing of their own but where they stand. One stream belongs to one thread at a time.
+    """
+
+    __slots__ = ("_node", "_whole")
+
+    exact: bool = True
+    """Whether the text is proven equal to the one-shot decode, at every step as early as it can be."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._whole: Table = node.whole
+
+    def step(self, token_id: SupportsIndex) -> str:
+        """
+        Take one id and return the text that is certain now, often "".
+
+        Args:
+            token_id: Any integer, numpy's too. One that the tokenizer does not have is treated as `unknown_ids` says.
+
+        Raises:
+            StreamFinished: After `finish`.
+            TokenTypeError: It is a bool, a float or anything else that is no integer; the stream is as before.
+            UnknownTokenId: With ``unknown_ids="error"``; the stream is as before.
+        """
+        try:
+            # The usual way: nothing is held, and nothing will be. A negative id would count from the end of the list.
+            if token_id >= 0:  # type: ignore[operator]  # what cannot be compared is refused below
+                text = self._whole[token_id]
+                if text is not None:
+                    return text
+        except (TypeError, ValueError, IndexError):
+            pass
+        return self._advance(token_id)
+
+    def _advance(self, token_id: SupportsIndex) -> str:
+        node = self._node
+        if type(token_id) is not int:
+            token_id = as_id(token_id)
+        move = None if node.moves is None else node.moves.get(token_id)
+        if move is None:
+            if node is node.automaton.finished:
+                raise StreamFinished
+            move = node.automaton.advance(node, token_id)
+        text, after = move
+        if after is not node:
+            self._node = after
+            self._whole = after.whole
+        return text
+
+    def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
+        """
+        Take several ids that came in one step (speculative decoding) and return the text that is certain now.
+
+        All or nothing: if one id is refused, none was taken, and the error names its position.
+
+        Args:
+            token_ids: A list, tuple, numpy array or any iterable of integers.
+
+        Raises:
+            StreamFinished, TokenTypeError, UnknownTokenId: As `step`.
+        """
+        ids = as_ids(token_ids)
+        node = self._node
+        if node is node.automaton.finished:
+            raise StreamFinished
+        texts: list[str] = []
+        step = self.step
+        try:
+            for token_id in ids:
+                texts.append(step(token_id))
+        except UnknownTokenId as error:
+            self._move_to(node)
+            raise UnknownTokenId(error.token_id, position=len(texts)) from None
+        return "".join(texts)
+
+    def finish(self) -> str:
+        """Return all that is still held, and end the stream. A second call returns ""."""
+        node = self._node
+        if node is node.automaton.finished:
+            return ""
+        text = node.automaton.pipeline.finish(node.state)
+        self._move_to(node.automaton.finished)
+        return text
+
+    @property
+    def finished(self) -> bool:
+        """Whether `finish` was called."""
+        return self._node is self._node.automaton.finished
+
+    @property
+    def held(self) -> str | bytes:
+        """What is held, for display: bytes if a character or a byte run is open, else text; "" if nothing is."""
+        return self._held()[0]
+
+    @property
+    def held_because(self) -> str:
+        """Why something is held, in a few words; "" if nothing is."""
+        return self._held()[1]
+
+    def _held(self) -> Held:
+        return ("", "") if self.finished else self._node.automaton.pipeline.held(self._node.state)
+
+    def snapshot(self) -> dict[str, Any]:
+        """
+        Return where the stream stands, as small plain data that survives JSON and msgpack.
+
+        ``tokenizer.restore(snapshot)`` goes on exactly from there, in another process too.
+        """
+        automaton = self._node.automaton
+        state = None if self.finished else self._node.state
+        return pack(state, options=automaton.pipeline.options, fingerprint=automaton.fingerprint())
+
+    def _move_to(self, node: Node) -> None:
+        self._node = node
+        self._whole = node.whole
+
+
+def prime(automaton: Automaton, prompt_ids: Iterable[SupportsIndex]) -> Node:
+    """
+    Return the node behind a prompt; at the beginning if there is none.
+
+    Read backwards to an id after which the state is the same whatever came before, and forwards again from there; in ordinary
+    prompts that is the last id or the one before it.
+    """
+    ids = as_sequence(prompt_ids, where="prompt_ids")
+    if not len(ids):
+        return automaton.start
+    pipeline = automaton.pipeline
+    first = len(ids) - 1
+    while first and not pipeline.settles(as_id(ids[first], where="prompt_ids", position=first)):
+        first -= 1
+    # One more, so that the id after which all is settled is not taken for the first of all.
+    first -= first > 0
+    while first and not pipeline.says(as_id(ids[first], where="prompt_ids", position=first)):
+        first -= 1
+    node = automaton.start
+    for position in range(first, len(ids)):
+        _, node = automaton.advance(node, as_id(ids[position], where="prompt_ids", position=position))
+    return automaton.node(pipeline.border(node.state))

@@ -1,0 +1,90 @@
+"""The ``decoder`` section of a tokenizer.json, in all forms that the ``tokenizers`` library writes and reads, as rules of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.rules import (
+    CTC,
+    BPEDecoder,
+    ByteFallback,
+    ByteLevel,
+    Fuse,
+    JoinWithSpaces,
+    Metaspace,
+    Replace,
+    Rule,
+    Strip,
+    WordPiece,
+)
+from ..errors import SourceError, UnknownDecoder
+
+__all__ = ["CompileRegex", "rules_of"]
+
+CompileRegex = Callable[[str, str], Callable[[str], str]]
+"""(pattern, content) -> a function that replaces every match in a text, by the tokenizer's own engine."""
+
+
+def rules_of(decoder: Mapping[str, Any] | None, *, source: object, compile_regex: CompileRegex) -> tuple[Rule, ...]:
+    """
+    Return the rules of a decoder, flat and in order.
+
+    Args:
+        decoder: The JSON value; None means that tokens are joined with spaces.
+        source: What to name in an error.
+        compile_regex: For Replace with a regular expression.
+
+    Raises:
+        UnknownDecoder: A type that is not known, anywhere in it.
+        SourceError: A known type with fields that cannot be.
+    """
+    if decoder is None:
+        return (JoinWithSpaces(),)
+    try:
+        return tuple(_flatten(decoder, source, compile_regex))
+    except (KeyError, TypeError, AttributeError) as error:
+        accepted = "its fields are those that the tokenizers library writes"
+        raise SourceError(
+            source, found=f"a decoder with a missing or wrong field ({error}): {decoder}", accepted=accepted
+        ) from error
+
+
+def _flatten(decoder: Mapping[str, Any], source: object, compile_regex: CompileRegex) -> list[Rule]:
+    match decoder.get("type"):
+        case "Sequence":
+            return [rule for one in decoder["decoders"] for rule in _flatten(one, source, compile_regex)]
+        case "ByteLevel":
+            return [ByteLevel()]
+        case "ByteFallback":
+            return [ByteFallback()]
+        case "Fuse":
+            return [Fuse()]
+        case "Strip":
+            return [Strip(decoder["content"], decoder["start"], decoder["stop"])]
+        case "Replace":
+            return [_replace(decoder["pattern"], decoder["content"], compile_regex)]
+        case "Metaspace":
+            return [Metaspace(decoder["replacement"], keep_first=_keeps_first(decoder))]
+        case "WordPiece":
+            return [WordPiece(decoder["prefix"], decoder["cleanup"])]
+        case "BPEDecoder":
+            return [BPEDecoder(decoder["suffix"])]
+        case "CTC":
+            return [CTC(decoder["pad_token"], decoder["word_delimiter_token"], decoder["cleanup"])]
+        case kind:
+            raise UnknownDecoder(source, decoder=kind)
+
+
+def _replace(pattern: Mapping[str, str] | str, content: str, compile_regex: CompileRegex) -> Rule:
+    if isinstance(pattern, str):
+        return Replace(pattern, content)
+    if "String" in pattern:
+        return Replace(pattern["String"], content)
+    return Replace(pattern["Regex"], content, compile_regex(pattern["Regex"], content), is_regex=True)
+
+
+def _keeps_first(metaspace: Mapping[str, Any]) -> bool:
+    """New form: prepend_scheme; old form: add_prefix_space, true if it is not there."""
+    scheme = metaspace.get("prepend_scheme")
+    return scheme == "never" if scheme is not None else metaspace.get("add_prefix_space") is False

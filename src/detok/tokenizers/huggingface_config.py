@@ -1,0 +1,115 @@
+"""What stands beside a tokenizer.json: tokenizer_config.json and special_tokens_map.json, read as transformers reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ..errors import SourceError
+
+__all__ = ["TokenizerConfig", "read_config"]
+
+NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+FORCED_CLEAN_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerConfig:
+    """Both files, merged as transformers does: what tokenizer_config.json says goes before special_tokens_map.json."""
+
+    values: Mapping[str, Any]
+
+    def cleans_up(self, model: str, transformers: str | None = None) -> bool:
+        """
+        Whether clean-up is on when nobody says otherwise.
+
+        From transformers 5 it is left out for BPE models, which it corrupts, unless the configuration insists; up to 4.44 it was
+        on where the configuration is silent.
+
+        Args:
+            model: The kind of the model, "BPE" or another.
+            transformers: The version whose rules count; the installed one, or the newest that is known here.
+        """
+        major, minor = _version(transformers)
+        wanted = self.values.get("clean_up_tokenization_spaces")
+        if wanted is None:
+            wanted = (major, minor) < (4, 45)
+        return bool(wanted) and (major < 5 or model != "BPE" or bool(self.values.get(FORCED_CLEAN_UP)))
+
+    def missing_tokens(self, tokenizer: Any) -> list[Any]:
+        """The tokens that the configuration has and the tokenizer.json lacks, in the order in which transformers adds them."""
+        from tokenizers import AddedToken
+
+        present = {_facts(token) for token in tokenizer.get_added_tokens_decoder().values()}
+        contents = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+        named = [token for token in map(self.values.get, NAMED_TOKENS) if token]
+        names = {_content(token) for token in named}
+        missing: list[Any] = []
+        declared = self.values.get("added_tokens_decoder") or {}
+        for _, token in sorted(declared.items(), key=lambda item: int(item[0])):
+            added = _added_token(token, AddedToken, special=_content(token) in names)
+            if _facts(added) not in present:
+                missing.append(added)
+                contents.add(added.content)
+        for token in [*named, *self._extra_tokens()]:
+            if _content(token) not in contents:
+                missing.append(_added_token(token, AddedToken, special=True))
+                contents.add(_content(token))
+        return missing
+
+    def _extra_tokens(self) -> Iterator[Any]:
+        for key in ("additional_special_tokens", "extra_special_tokens"):
+            extra = self.values.get(key) or []
+            yield from extra.values() if isinstance(extra, Mapping) else extra
+
+
+def read_config(directory: Path) -> TokenizerConfig:
+    """
+    Read what stands beside a tokenizer.json; files that are not there say nothing.
+
+    Raises:
+        SourceError: One of them is no JSON object.
+    """
+    values: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        path = directory / name
+        if not path.is_file():
+            continue
+        try:
+            content = json.loads(path.read_bytes())
+            if not isinstance(content, dict):
+                raise ValueError(f"a {type(content).__name__}, not an object")
+        except (ValueError, RecursionError) as error:
+            raise SourceError(path, found=f"is no JSON object ({error})", accepted="mend it or take it away") from error
+        values.update((key, value) for key, value in content.items() if value is not None or key not in values)
+    return TokenizerConfig(values)
+
+
+def _version(text: str | None) -> tuple[int, int]:
+    if text is None:
+        try:
+            text = version("transformers")
+        except PackageNotFoundError:
+            text = "5.0"
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _content(token: Any) -> str:
+    return str(token.get("content", "")) if isinstance(token, Mapping) else str(token)
+
+
+def _added_token(token: Any, make: Any, *, special: bool) -> Any:
+    if not isinstance(token, Mapping):
+        return make(str(token), special=special)
+    flags = {name: bool(token.get(name, False)) for name in ("single_word", "lstrip", "rstrip")}
+    is_special = special or bool(token.get("special", False))
+    return make(_content(token), normalized=bool(token.get("normalized", not is_special)), special=is_special, **flags)
+
+
+def _facts(token: Any) -> tuple[Any, ...]:
+    return token.content, token.single_word, token.lstrip, token.rstrip, token.normalized, token.special

@@ -1,0 +1,99 @@
+"""`Tokenizer`: what `detok.load` returns, the same for every source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from ..core.decoder import Decoder
+from ..core.rules import Replace, Rule
+from ..core.vocabulary import Vocabulary
+
+__all__ = ["Encoder", "Library", "Tokenizer"]
+
+
+class Encoder(Protocol):
+    """Text to ids, by the tokenizer's own library."""
+
+    def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+
+
+class Library(Protocol):
+    """The tokenizer's own one-shot decode, for ids that it accepts: the judge of `detok check`."""
+
+    name: str
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str: ...
+
+
+class Tokenizer(Decoder):
+    """
+    Ids to text and text to ids. Immutable; one serves any number of streams and threads.
+
+    `decode`, `stream`, `restore`, `token_bytes`, `token_text` and `fingerprint` are those of `Decoder`.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        rules: Sequence[Rule],
+        *,
+        encoder: Encoder,
+        library: Library,
+        cleans_up: bool = False,
+        source: str = "",
+    ) -> None:
+        super().__init__(vocabulary, rules, cleans_up=cleans_up)
+        self.library = library
+        self.source = source
+        self._encoder = encoder
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """Return the ids of a text, by the tokenizer's own library, with the special tokens that its template adds."""
+        return self._encoder(text, add_special_tokens=add_special_tokens)
+
+    @cached_property
+    def ids(self) -> Sequence[int]:
+        """All ids that have a piece, ascending."""
+        return tuple(self.vocabulary.ids())
+
+    @cached_property
+    def vocab_size(self) -> int:
+        """One more than the highest id, so that every id is below it; more than the number of ids if the range has holes."""
+        return self.ids[-1] + 1 if self.ids else 0
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """The ids that `skip_special_tokens` leaves out."""
+        return frozenset(self._added("special"))
+
+    @cached_property
+    def added_ids(self) -> frozenset[int]:
+        """The ids of the added vocabulary, special or not."""
+        return frozenset(self._added("added"))
+
+    def _added(self, kind: str) -> Iterable[int]:
+        for token_id in self.vocabulary.added_ids():
+            piece = self.vocabulary.piece(token_id)
+            if piece is not None and getattr(piece, kind):
+                yield token_id
+
+    @cached_property
+    def description(self) -> str:
+        """One line: the rules that were compiled, the number of ids, and what is held longer than usual."""
+        rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
+        if self.cleans_up:
+            rules += ", clean-up of spaces"
+        parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes]
+        return "; ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<detok.Tokenizer {self.source}: {self.description}>"
+
+
+def _describe(rule: Rule) -> str:
+    if isinstance(rule, Replace):
+        pattern = f"/{rule.pattern}/" if rule.is_regex else repr(rule.pattern)
+        return f"Replace {pattern} by {rule.content!r}"
+    return type(rule).__name__

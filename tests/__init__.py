@@ -1,0 +1,1 @@
+"""The tests of detok; their directories mirror ``src/detok``."""

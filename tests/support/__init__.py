@@ -1,0 +1,1 @@
+"""What several tests need and none of them is about."""
