@@ -9,12 +9,11 @@ That is exact, since each branch alone gives everything out at the earliest mome
 from __future__ import annotations
 
 from collections.abc import Callable
-from os.path import commonprefix
 from typing import Any, NamedTuple, Protocol
 
-from .rewriter import append
 from .rules import byte_of
 from .tail import Cursor, Tail
+from .texts import append, common_prefix
 from .utf8 import REPLACEMENT, decode_lossy, decode_strict, settles
 
 __all__ = ["ByteRuns", "Bytes", "Concatenation", "Held", "Joiner", "LastPiece", "LossyRuns"]
@@ -289,7 +288,7 @@ def _agree(one: Branch, two: Branch) -> tuple[str, Branch, Branch]:
         if first[one.out] != second[two.out]:
             break
         length = min(len(first) - one.out, len(second) - two.out)
-        common = commonprefix([first[one.out : one.out + length], second[two.out : two.out + length]])
+        common = common_prefix([first[one.out : one.out + length], second[two.out : two.out + length]])
         agreed += common
         one, two = _give_out(one, len(common)), _give_out(two, len(common))
     return agreed, one, two
@@ -326,7 +325,7 @@ class LastPiece:
         inner, cursor = self._tail.feed(state.cursor, self._inner(token))
         last, end = self._tail.feed(state.cursor, self._last(token))
         last += self._tail.finish(end)
-        common = commonprefix([inner, last])
+        common = common_prefix([inner, last])
         return state.inner + common, Undecided(cursor, inner[len(common) :], last[len(common) :])
 
     def finish(self, state: Undecided) -> str:

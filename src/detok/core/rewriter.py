@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 
 from .char_rules import CharRule, State
+from .texts import append, common_prefix
 from .utf8 import may_begin
 
 __all__ = ["MAX_MOVES", "Rewriter", "TooManyStates", "WholeText"]
@@ -87,7 +87,7 @@ class Rewriter:
         """
         outcomes = [self._around[row][0]]
         outcomes += [out for symbol, (out, _) in self._moves[row].items() if may_begin(pending, symbol)]
-        return commonprefix(outcomes)
+        return common_prefix(outcomes)
 
     def finish(self, row: int) -> str:
         """Return what comes out at the end of the text."""
@@ -199,7 +199,7 @@ def _hasten(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
         changed = False
         for row, found in enumerate(rows):
             if early[row]:
-                common = commonprefix([early[row], *(out + early[to] for out, to in found.values())])
+                common = common_prefix([early[row], *(out + early[to] for out, to in found.values())])
                 if common != early[row]:
                     early[row] = common
                     changed = True
@@ -236,8 +236,7 @@ class WholeText:
     """
     A rule that may look at the whole text before it says a word: held to the end, then applied once.
 
-    Its state is the text so far in pieces of falling length, each at least as long as all behind it would be after joining, so
-    that adding a character costs O(log n) amortised and the state stays a small plain value.
+    Its state is the text so far, in pieces.
     """
 
     def __init__(self, apply: Callable[[str], str]) -> None:
@@ -260,14 +259,3 @@ class WholeText:
     def settles(self, text: str) -> bool:
         """All of the text counts, always."""
         return False
-
-
-def append(pieces: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """Add text to a value made of pieces, joining the last ones while they are no longer than what follows them."""
-    if not text:
-        return pieces
-    keep = len(pieces)
-    while keep and len(pieces[keep - 1]) <= len(text):
-        keep -= 1
-        text = pieces[keep] + text
-    return (*pieces[:keep], text)

@@ -132,6 +132,10 @@ class TextStream:
         state = None if self.finished else self._node.state
         return pack(state, options=automaton.pipeline.options, fingerprint=automaton.fingerprint())
 
+    def copy(self) -> TextStream:
+        """Return a stream that stands where this one does, and goes its own way from here (`n` choices of one prompt)."""
+        return TextStream(self._node)
+
     def _move_to(self, node: Node) -> None:
         self._node = node
         self._whole = node.whole

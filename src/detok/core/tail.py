@@ -9,8 +9,9 @@ decode has shown (law 5), and what was certain before the rules could say it (an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os.path import commonprefix
 from typing import Any, NamedTuple, Protocol
+
+from .texts import common_prefix
 
 __all__ = ["Cursor", "Tail", "TextStage"]
 
@@ -98,5 +99,5 @@ def _unseen(text: str, shown: str) -> tuple[str, str]:
     """The part of ``text`` that was not shown yet, and what is still to be passed over; a difference ends the passing over."""
     if not shown:
         return text, ""
-    common = len(commonprefix([text, shown]))
+    common = len(common_prefix([text, shown]))
     return text[common:], shown[common:] if common == len(text) else ""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from .rewriter import append
 from .rules import byte_of
+from .texts import append
 from .utf8 import REPLACEMENT, decode_lossy, decode_strict
 
 __all__ = ["EachToken", "FirstToken", "LastToken", "Repeats", "Runs", "State", "TokenStage"]

@@ -167,13 +167,13 @@ def _second_try(path: Path, library: Any, error: Exception) -> Any:
 def _modernise(value: Any) -> bool:
     """Give old Metaspace forms the field that newer libraries ask for; true if there was one."""
     if isinstance(value, list):
-        return any([_modernise(item) for item in value])
+        return sum(_modernise(item) for item in value) > 0
     if not isinstance(value, dict):
         return False
     if value.get("type") == "Metaspace" and value.get("add_prefix_space") is False and "prepend_scheme" not in value:
         value["prepend_scheme"] = "never"
         return True
-    return any([_modernise(value.get(part)) for part in ("decoder", "pre_tokenizer", "decoders", "pretokenizers")])
+    return sum(_modernise(value.get(part)) for part in ("decoder", "pre_tokenizer", "decoders", "pretokenizers")) > 0
 
 
 def _decoder_json(tokenizer: Any, source: str) -> dict[str, Any] | None:
