@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from tests.support.handmade import CLEANED, HANDMADE, STRIPPED, cleaned, handmade, stripped
 
 import detok
 from detok.core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from detok.core.texts import common_prefix
-from tests.support.handmade import CLEANED, HANDMADE, STRIPPED, cleaned, handmade, stripped
 
 MAX_LISTS = 60_000
 """So many lists of the greatest length are decoded at most for each tokenizer."""
@@ -59,11 +59,11 @@ def longest(count: int) -> int:
     return length
 
 
-def assert_earliest(tokenizer: detok.Tokenizer, decode: Callable[[Sequence[int]], str], **options: bool) -> None:
+def assert_earliest(tokenizer: detok.Tokenizer, decode: Callable[[Sequence[int]], str], clean_up: bool = False) -> None:
     """What is out after each step is the longest common prefix of all texts that may still come."""
     length = longest(len(tokenizer.ids))
     certain = certain_texts(decode, tokenizer.ids, length)
-    stream = tokenizer.stream(skip_special_tokens=False, **options)
+    stream = tokenizer.stream(skip_special_tokens=False, clean_up_tokenization_spaces=clean_up)
     for ids, text in given_out(stream, tokenizer.ids, length - LOOK_AHEAD):
         if ids:
             assert text == certain[ids], [tokenizer.piece(token_id).text for token_id in ids]
@@ -84,7 +84,7 @@ def test_step_gives_out_all_that_is_certain_under_clean_up(name: str) -> None:
     def decode(ids: Sequence[int]) -> str:
         return clean_up(str(library.decode(ids, skip_special_tokens=False)), TRANSFORMERS_CLEANUP)
 
-    assert_earliest(tokenizer, decode, clean_up_tokenization_spaces=True)
+    assert_earliest(tokenizer, decode, clean_up=True)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(1, 0), (0, 1), (0, 2), (2, 1)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import tokenizers
 
 import detok
+from detok.core.rules import byte_level_bytes
 
 Json = Mapping[str, Any]
 
@@ -103,13 +104,12 @@ def byte_tokens(data: bytes) -> list[str]:
 
 def byte_level_tokens(*pieces: bytes) -> list[str]:
     """Tokens in GPT-2's byte alphabet, spelled by the library's own pre-tokenizer alphabet order."""
-    from detok.core.rules import _CHARACTER_OF_BYTE
-
-    return ["".join(_CHARACTER_OF_BYTE[byte] for byte in piece) for piece in pieces]
+    alphabet = {byte_level_bytes(chr(code)): chr(code) for code in range(0x21, 0x144) if len(byte_level_bytes(chr(code))) == 1}
+    return ["".join(alphabet[bytes([byte])] for byte in piece) for piece in pieces]
 
 
 @cache
-def _handmade() -> dict[str, tuple[Json | None, tuple[str, ...]]]:
+def _handmade() -> dict[str, tuple[Json | None, Sequence[str]]]:
     bytes_and_text = (*byte_tokens(b"\xe3\x81\x82\xffA "), "▁", "x", "�")
     literal = (*byte_tokens(b"\xef\xbf\xbd\xffA"), "x")
     level = tuple(byte_level_tokens(b"\xe3", b"\x81", b"\x82x", b"\xff", b"A", b" ", b"."))
@@ -156,7 +156,7 @@ def _handmade() -> dict[str, tuple[Json | None, tuple[str, ...]]]:
 HANDMADE = tuple(_handmade())
 """The names of the tokenizers that give every character at the first possible moment."""
 
-STRIPPED: dict[str, tuple[Json | None, tuple[str, ...]]] = {
+STRIPPED: dict[str, tuple[Json | None, Sequence[str]]] = {
     "ByteLevel": (BYTE_LEVEL, tuple(byte_level_tokens(b"\xe3", b"\x81", b"\x82x", b"\xff", b"A", b" ", b"  "))),
     "ByteFallback": (sequence(FALLBACK, FUSE), (*byte_tokens(b"\xe3\x81\x82 "), " x", " ", "  ")),
     "Fuse": (FUSE, (" ", "  b", "b ", "b", "  ")),
@@ -164,7 +164,7 @@ STRIPPED: dict[str, tuple[Json | None, tuple[str, ...]]] = {
 }
 """Decoders without the Strip that a test puts behind them: the library panics where a text is shorter than Strip reaches."""
 
-CLEANED: dict[str, tuple[Json | None, tuple[str, ...]]] = {
+CLEANED: dict[str, tuple[Json | None, Sequence[str]]] = {
     "ByteLevel": (BYTE_LEVEL, tuple(byte_level_tokens(b"\xe3", b"\x81", b" ", b".", b"'", b"s x", b"\xff"))),
     "ByteFallback": (sequence(UNDERSCORE, FALLBACK, FUSE, strip(1, 0)), (*byte_tokens(b"\xe3\x81\x82 "), "▁'", "▁s", ".")),
     "Metaspace": (METASPACE, ("▁", "▁a", "▁n", "'t", "'", "s", ".")),
@@ -179,8 +179,20 @@ Clean-up looks at characters, not at tokens: where tokens are joined with spaces
 which cannot be "'t" without a space; it is held all the same, so there is no "n" in that vocabulary.
 """
 
-LATE: dict[str, tuple[Json | None, tuple[str, ...]]] = {
+LATE: dict[str, tuple[Json | None, Sequence[str]]] = {
     "Fuse, regular expression": (sequence(FUSE, replace("a+b?", "X", regex=True)), ("a", "b", "aab", " ")),
+    "Fuse, look-around": (sequence(FUSE, replace("(?<=b)a+", "X", regex=True)), ("a", "b", "aab", " ")),
+    "Fuse, what matches nothing": (sequence(FUSE, replace("a*", "X", regex=True)), ("a", "b", "aab", "")),
+    "Fuse, any character": (sequence(FUSE, replace("a.", "X", regex=True)), ("a", "b", "aab", "\n")),
+    "Fuse, a class": (sequence(FUSE, replace(r"[\s.]+(?:!|\?)", "X", regex=True)), (" ", ".", "!?", "a", " .")),
+    "ByteLevel, regular expression": (
+        sequence(BYTE_LEVEL, replace(" {2,}", " ", regex=True)),
+        byte_level_tokens(b" ", b"  ", b"a", b"\xe3", b"\x81\x82"),
+    ),
+    "Fuse, regular expression, Replace": (
+        sequence(FUSE, replace("a+", "b", regex=True), replace("bb", "a")),
+        ("a", "b", "aa", "c"),
+    ),
     "Fuse, ByteLevel": (sequence(FUSE, BYTE_LEVEL), ("Ġ", "a", "Ã", "©", "☃")),
     "ByteFallback before others": (sequence(FALLBACK, METASPACE), (*byte_tokens(b"\xe3\x81\x82\xff"), "▁a", "▁")),
     "ByteFallback, ByteLevel": (sequence(FALLBACK, BYTE_LEVEL), ("<0xC3>", "<0x83>", "<0xC2>", "<0xA9>", "Ġ")),

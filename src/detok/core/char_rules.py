@@ -45,7 +45,7 @@ class Substitute:
     Replace every occurrence of a string, leftmost first, not overlapping, as ``str.replace`` does.
 
     The state is how many characters of the pattern stand at the end of the text (Knuth, Morris and Pratt). An empty pattern
-    matches before the first character and after each one.
+    matches before the first character and after each one, but not in an empty text.
     """
 
     def __init__(self, pattern: str, content: str) -> None:
@@ -72,9 +72,7 @@ class Substitute:
 
     def finish(self, state: State) -> str:
         assert isinstance(state, int)
-        if not self.pattern:
-            return self.content if state == -1 else ""
-        return self.pattern[:state]
+        return self.pattern[: max(0, state)]
 
 
 def _borders(pattern: str) -> list[int]:

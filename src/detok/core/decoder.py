@@ -99,7 +99,7 @@ class Decoder:
         return self._plain.token_bytes(self.piece(token_id))
 
     def token_text(self, token_id: SupportsIndex) -> str:
-        """Return the text of one id in the middle of a text; what is only part of a character is U+FFFD. Errors as `token_bytes`."""
+        """Return the text of one id in the middle of a text, a part of a character as U+FFFD. Errors as `token_bytes`."""
         return self.token_bytes(token_id).decode(errors="replace")
 
     def piece(self, token_id: SupportsIndex) -> Piece:
@@ -112,7 +112,7 @@ class Decoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits over all that decoding depends on: rules, clean-up, and every piece. Made when first asked for."""
+        """32 hexadecimal digits over all that decoding depends on: rules, clean-up, every piece. Made when first asked for."""
         digest = blake2b(digest_size=16)
         digest.update(repr((self.rules, self.cleans_up)).encode())
         for token_id in self.vocabulary.ids():

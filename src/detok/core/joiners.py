@@ -43,8 +43,13 @@ class Joiner(Protocol):
         """Return the rest of the text."""
         ...
 
-    def border(self, state: Any, /) -> Any:
-        """Return the state behind the end of a prompt: of what the prompt alone decodes to, nothing comes out."""
+    def border(self, state: Any, shown: str, /) -> Any:
+        """
+        Return the state behind the end of a prompt, of which no text comes out any more.
+
+        Args:
+            shown: What would come out if the prompt were all there is.
+        """
         ...
 
     def held(self, state: Any, /) -> Held:
@@ -74,8 +79,8 @@ class Concatenation:
     def finish(self, cursor: Cursor) -> str:
         return self._tail.finish(cursor)
 
-    def border(self, cursor: Cursor) -> Cursor:
-        return self._tail.mark(cursor)
+    def border(self, cursor: Cursor, shown: str) -> Cursor:
+        return cursor.passing_over(shown)
 
     def held(self, cursor: Cursor) -> Held:
         return _held_by_rules(self._tail.finish(cursor))
@@ -112,8 +117,8 @@ class Bytes:
     def finish(self, state: Pending) -> str:
         return _finish_pending(self._tail, state)
 
-    def border(self, state: Pending) -> Pending:
-        return _border_pending(self._tail, state)
+    def border(self, state: Pending, shown: str) -> Pending:
+        return Pending(state.bytes, state.cursor.passing_over(shown))
 
     def held(self, state: Pending) -> Held:
         return _held_pending(self._tail, state)
@@ -152,8 +157,8 @@ class LossyRuns:
     def finish(self, state: Pending) -> str:
         return _finish_pending(self._tail, state)
 
-    def border(self, state: Pending) -> Pending:
-        return _border_pending(self._tail, state)
+    def border(self, state: Pending, shown: str) -> Pending:
+        return Pending(state.bytes, state.cursor.passing_over(shown))
 
     def held(self, state: Pending) -> Held:
         return _held_pending(self._tail, state)
@@ -175,10 +180,6 @@ def _finish_pending(tail: Tail, state: Pending) -> str:
     return out + tail.finish(cursor)
 
 
-def _border_pending(tail: Tail, state: Pending) -> Pending:
-    return Pending(state.bytes, tail.mark(state.cursor, REPLACEMENT if state.bytes else ""))
-
-
 def _held_pending(tail: Tail, state: Pending) -> Held:
     held = tail.finish(state.cursor)
     return (held.encode() + state.bytes, INCOMPLETE) if state.bytes else _held_by_rules(held)
@@ -193,6 +194,10 @@ class Branch(NamedTuple):
 
     def rest(self) -> str:
         return "".join(self.ahead)[self.out :]
+
+    @classmethod
+    def ahead_of(cls, text: str, cursor: Cursor) -> Branch:
+        return cls(cursor, append((), text))
 
     def then(self, cursor: Cursor, text: str) -> Branch:
         return Branch(cursor, append(self.ahead, text), self.out)
@@ -260,12 +265,14 @@ class ByteRuns:
         rest, cursor = self._end_run(state)
         return rest + self._tail.finish(cursor)
 
-    def border(self, state: Cursor | Run | Broken) -> Cursor | Run | Broken:
-        """A byte of the prompt stays the prompt's: what its complete characters, or its U+FFFD, were, is not said again."""
-        mark = self._tail.mark
+    def border(self, state: Cursor | Run | Broken, shown: str) -> Cursor | Run | Broken:
         if isinstance(state, Run):
-            return Run(state.pending, Branch(mark(state.valid.cursor)), Branch(mark(state.invalid.cursor)))
-        return Broken(mark(state.cursor)) if isinstance(state, Broken) else mark(state)
+            valid = Branch.ahead_of(*_behind_border(state.valid.rest(), state.valid.cursor, shown, self._tail))
+            invalid = Branch.ahead_of(*_behind_border(state.invalid.rest(), state.invalid.cursor, shown, self._tail))
+            return Run(state.pending, valid, invalid)
+        if isinstance(state, Broken):
+            return Broken(state.cursor.passing_over(shown))
+        return state.passing_over(shown)
 
     def held(self, state: Cursor | Run | Broken) -> Held:
         if isinstance(state, Run):
@@ -278,6 +285,20 @@ class ByteRuns:
 
     def bytes_of(self, token: str) -> bytes:
         return _byte_token_bytes(token)
+
+
+def _behind_border(ahead: str, cursor: Cursor, shown: str, tail: Tail) -> tuple[str, Cursor]:
+    """
+    One of two futures behind the border of a prompt: what it still has ahead, and its cursor.
+
+    Where the future begins with what the prompt alone shows, exactly that is passed over, so that prompt and stream together are
+    the one-shot decode. Where it does not, the prompt's own part of it is left out: no text of a prompt comes out.
+    """
+    if ahead.startswith(shown):
+        return ahead[len(shown) :], cursor
+    if shown.startswith(ahead):
+        return "", cursor.passing_over(shown[len(ahead) :])
+    return "", cursor.passing_over(tail.finish(cursor))
 
 
 def _agree(one: Branch, two: Branch) -> tuple[str, Branch, Branch]:
@@ -331,10 +352,10 @@ class LastPiece:
     def finish(self, state: Undecided) -> str:
         return state.last
 
-    def border(self, state: Undecided) -> Undecided:
-        """What the prompt's last token showed is passed over; a space that it will have only before another is not."""
-        shown = "" if state.inner else state.last
-        return Undecided(state.cursor._replace(shown=shown), state.inner, "")
+    def border(self, state: Undecided, shown: str) -> Undecided:
+        """A space that the prompt's last token has only before another is the stream's."""
+        rest, cursor = _behind_border(state.inner, state.cursor, shown, self._tail)
+        return Undecided(cursor, rest, "")
 
     def held(self, state: Undecided) -> Held:
         return (state.inner or state.last, LAST_TOKEN) if state.inner or state.last else NOTHING

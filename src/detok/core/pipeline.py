@@ -15,8 +15,9 @@ from ..errors import UnknownTokenId
 from .char_rules import ByteTokenText, CharRule, StripText, Substitute
 from .cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP
 from .joiners import ByteRuns, Bytes, Concatenation, Held, Joiner, LastPiece, LossyRuns
+from .late_rules import ByteLevelText, ReplaceMatches, WholeText, matched_characters
 from .options import DecodeOptions
-from .rewriter import Rewriter, TooManyStates, WholeText
+from .rewriter import Rewriter, TooManyStates
 from .rules import (
     CTC,
     BPEDecoder,
@@ -129,7 +130,7 @@ class Pipeline:
 
     def border(self, state: State) -> State:
         """Return the state behind the end of a prompt: nothing that the prompt alone decodes to comes out of it."""
-        return state._replace(joint=self._joiner.border(state.joint))
+        return state._replace(joint=self._joiner.border(state.joint, self.finish(state)))
 
     def held(self, state: State) -> Held:
         """Return what is held, and why, for display."""
@@ -229,17 +230,23 @@ class Pipeline:
                         found.append([Substitute(*pair) for pair in WORDPIECE_CLEANUP])
                         found.append([Substitute(rule.word_delimiter_token, " ")])
                 case ByteLevel():
-                    self.notes.append("all text is held to the end: ByteLevel over joined text looks at the whole of it")
-                    found.append(lambda text: byte_level_bytes(text).decode(errors="replace"))
+                    self.notes.append("all but visible ASCII is held: ByteLevel over joined text looks at the whole of it")
+                    found.append(ByteLevelText())
                 case Replace():
-                    self.notes.append(
-                        f"all text is held to the end: the regular expression {rule.pattern!r} may look at the whole of it"
-                    )
-                    found.append(rule.each)
+                    found.append(self._regex(rule))
         return found
 
+    def _regex(self, rule: Replace) -> TextStage:
+        """A regular expression over joined text."""
+        characters = matched_characters(rule.pattern)
+        if characters is None or rule.matches_nothing:
+            self.notes.append(f"all text is held to the end: /{rule.pattern}/ may look at the whole of it")
+            return WholeText(rule.each)
+        self.notes.append(f"what /{rule.pattern}/ may still match is held")
+        return ReplaceMatches(rule.each, characters)
+
     def _stages(self, rules: Sequence[TextRule]) -> list[TextStage]:
-        """Compile neighbouring character rules into one table; what cannot be a table waits for the whole text."""
+        """Compile neighbouring character rules into one table; the others are stages already."""
         stages: list[TextStage] = []
         waiting: list[CharRule] = []
         for rule in [*rules, None]:
@@ -250,7 +257,7 @@ class Pipeline:
                 stages.append(self._table(waiting))
                 waiting = []
             if rule is not None:
-                stages.append(WholeText(rule))
+                stages.append(rule)
         return stages
 
     def _table(self, rules: list[CharRule]) -> TextStage:
@@ -261,7 +268,7 @@ class Pipeline:
             return WholeText(lambda text: _run(rules, text))
 
 
-TextRule = list[CharRule] | Callable[[str], str]
+TextRule = list[CharRule] | TextStage
 
 
 def _through(stage: TokenStage, state: Any, tokens: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:

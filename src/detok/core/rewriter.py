@@ -10,14 +10,14 @@ Speech Processing", 1997), and this is what proves law 3 for text rules, instead
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .char_rules import CharRule, State
-from .texts import append, common_prefix
+from .texts import common_prefix
 from .utf8 import may_begin
 
-__all__ = ["MAX_MOVES", "Rewriter", "TooManyStates", "WholeText"]
+__all__ = ["MAX_MOVES", "Rewriter", "TooManyStates"]
 
 # A table of more moves than this would cost more to build than early text is worth; the caller holds the text instead.
 MAX_MOVES = 50_000
@@ -230,32 +230,3 @@ def _merge(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
 
 def _nowhere(text: str, at: int) -> None:
     return None
-
-
-class WholeText:
-    """
-    A rule that may look at the whole text before it says a word: held to the end, then applied once.
-
-    Its state is the text so far, in pieces.
-    """
-
-    def __init__(self, apply: Callable[[str], str]) -> None:
-        self.start: tuple[str, ...] = ()
-        self.usual = self.start
-        self._apply = apply
-
-    def feed(self, pieces: tuple[str, ...], text: str) -> tuple[str, tuple[str, ...]]:
-        """Take text; nothing comes out yet."""
-        return "", append(pieces, text)
-
-    def finish(self, pieces: Iterable[str]) -> str:
-        """Apply the rule to the whole text."""
-        return self._apply("".join(pieces))
-
-    def expect(self, pieces: tuple[str, ...], pending: bytes) -> str:
-        """Nothing is certain before the end."""
-        return ""
-
-    def settles(self, text: str) -> bool:
-        """All of the text counts, always."""
-        return False

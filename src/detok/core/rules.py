@@ -75,8 +75,12 @@ class Replace:
     """For a regular expression: the replacement over one text, by the engine of the tokenizer's own library."""
 
     is_regex: bool = False
+    matches_nothing: bool = False
+    """For a regular expression: whether it can match the empty string."""
 
     def each(self, token: str) -> str:
+        if not token:
+            return token  # even a pattern that matches nothing: the library does not look into an empty token
         return token.replace(self.pattern, self.content) if self.regex is None else self.regex(token)
 
 

@@ -2,8 +2,8 @@
 A stream's state as plain data.
 
 A snapshot is a dict of version, tokenizer fingerprint, options, state and a checksum over them. Tuples become lists, bytes
-``{"bytes": hex}`` and named tuples ``{name: fields}``, so that JSON and msgpack carry it. The checksum is there so that a state which was damaged on its way is
-refused as a whole, instead of being looked at piece by piece; it is no protection against forgery.
+``{"bytes": hex}`` and named tuples ``{name: fields}``, so that JSON and msgpack carry it. The checksum is there so that a state
+which was damaged on its way is refused as a whole, not looked at piece by piece; it is no protection against forgery.
 """
 
 from __future__ import annotations

@@ -85,15 +85,11 @@ class TextStream:
         node = self._node
         if node is node.automaton.finished:
             raise StreamFinished
-        texts: list[str] = []
-        step = self.step
         try:
-            for token_id in ids:
-                texts.append(step(token_id))
+            return "".join(map(self.step, ids))
         except UnknownTokenId as error:
             self._move_to(node)
-            raise UnknownTokenId(error.token_id, position=len(texts)) from None
-        return "".join(texts)
+            raise UnknownTokenId(error.token_id, position=ids.index(error.token_id)) from None
 
     def finish(self) -> str:
         """Return all that is still held, and end the stream. A second call returns ""."""

@@ -45,6 +45,11 @@ class Cursor(NamedTuple):
 
     states: tuple[Any, ...]
     shown: str = ""
+    """Text that is out already although the rules are still going to give it."""
+
+    def passing_over(self, text: str) -> Cursor:
+        """The same place, with ``text``, which would come out next, counted as shown."""
+        return Cursor(self.states, self.shown + text) if text else self
 
 
 class Tail:
@@ -77,11 +82,6 @@ class Tail:
     def finish(self, cursor: Cursor) -> str:
         """Return the rest of the text."""
         return _unseen(self._end(cursor), cursor.shown)[0]
-
-    def mark(self, cursor: Cursor, text: str = "") -> Cursor:
-        """Count as shown all that would come out if ``text`` were the last: a border, behind which none of it comes out."""
-        out, after = self.feed(cursor._replace(shown=""), text)
-        return cursor._replace(shown=out + self._end(after))
 
     def settles(self, text: str) -> bool:
         """Whether the cursor after ``text`` is the same whatever stood before it."""

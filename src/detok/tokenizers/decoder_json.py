@@ -1,4 +1,4 @@
-"""The ``decoder`` section of a tokenizer.json, in all forms that the ``tokenizers`` library writes and reads, as rules of the core."""
+"""The ``decoder`` section of a tokenizer.json, in all forms that ``tokenizers`` writes and reads, as rules of the core."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def _replace(pattern: Mapping[str, str] | str, content: str, compile_regex: Comp
         return Replace(pattern, content)
     if "String" in pattern:
         return Replace(pattern["String"], content)
-    return Replace(pattern["Regex"], content, compile_regex(pattern["Regex"], content), is_regex=True)
+    regex = pattern["Regex"]
+    # Asked of a noncharacter, since the library never looks for matches in an empty text.
+    matches_nothing = compile_regex(regex, "x")("\uffff") != "\uffff"
+    return Replace(regex, content, compile_regex(regex, content), is_regex=True, matches_nothing=matches_nothing)
 
 
 def _keeps_first(metaspace: Mapping[str, Any]) -> bool:

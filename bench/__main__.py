@@ -1,0 +1,10 @@
+"""All benchmarks, one after another, in one report."""
+
+import sys
+
+from . import __doc__ as description
+from . import bounds, load, step
+from .harness import main
+
+if __name__ == "__main__":
+    sys.exit(main([step.measure, bounds.measure, load.measure], description))

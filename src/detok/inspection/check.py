@@ -1,0 +1,251 @@
+"""The certificate: streams of hostile id lists, in many splits, against the tokenizer's own library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise, product
+from random import Random
+from time import perf_counter
+from typing import Any, Literal, SupportsIndex
+
+from ..core.ids import as_ids
+from ..tokenizers import Tokenizer
+from .hostile import hostile_ids
+from .judge import judge
+from .shared_ids import SharedId, shared_ids
+from .shrink import Steps, shrink
+
+__all__ = ["Certificate", "Difference", "Kind", "check"]
+
+Kind = Literal["one-shot", "stream", "prompt", "snapshot"]
+"""What is compared with the library: `decode`; a stream; a stream behind a prompt, which is the first step; a stream that is
+taken to JSON and back after every step."""
+
+MAX_SHRUNK = 3
+"""So many differences are made small and shown; the others are only counted."""
+
+MAX_IN_ALL_SPLITS = 8
+"""A list that was given is tried in all splits up to this length, which are 128; a longer one in all that have two parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The smallest input found on which a tokenizer and its library differ."""
+
+    ids: tuple[int, ...]
+    steps: tuple[int, ...]
+    """How many ids each step takes; for the kind "prompt" the first are the prompt's."""
+
+    skip_special_tokens: bool
+    kind: Kind
+    expected: str
+    got: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """What was compared, and what came of it."""
+
+    source: str
+    tokenizer: str
+    """Its description: the rules, and the size of the vocabulary."""
+
+    fingerprint: str
+    library: str
+    """The judge, with its version."""
+
+    seed: int
+    lists: int
+    splits: int
+    """How many times a list was cut into steps and streamed."""
+
+    comparisons: int
+    library_failures: int
+    """So many lists made the library fail, and were not compared."""
+
+    differing: int
+    """So many comparisons came out different."""
+
+    differences: tuple[Difference, ...]
+    """The first few that are not alike, made as small as can be."""
+
+    shared_ids: tuple[SharedId, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is nothing to complain of."""
+        return not self.differing and not self.shared_ids
+
+    def as_dict(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        return {"ok": self.ok, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    kind: Kind
+    skip_special_tokens: bool
+    steps: Steps
+
+
+def check(
+    tokenizer: Tokenizer,
+    *,
+    lists: int = 1000,
+    seed: int = 0,
+    ids: Iterable[SupportsIndex] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Certificate:
+    """
+    Compare a tokenizer with its own library, and look for two tokens that have one id.
+
+    Args:
+        tokenizer: Whose `decode`, `stream`, `restore` and prompts are compared.
+        lists: How many hostile lists to make.
+        seed: Decides all lists and all splits. List k depends on the seed and k alone.
+        ids: This one list instead, in all splits if it is short.
+        progress: Called with the number of lists that are done.
+    """
+    began = perf_counter()
+    run = _Run(tokenizer)
+    if ids is not None:
+        lists = 1
+        run.compare(_thorough(as_ids(ids)))
+    else:
+        for number in range(lists):
+            rng = Random(f"{seed}/{number}")
+            run.compare(_cases(rng, hostile_ids(rng, tokenizer, _length(rng))))
+            if progress is not None:
+                progress(number + 1)
+    return Certificate(
+        source=tokenizer.source,
+        tokenizer=tokenizer.description,
+        fingerprint=tokenizer.fingerprint,
+        library=tokenizer.library.name,
+        seed=seed,
+        lists=lists,
+        splits=run.splits,
+        comparisons=run.comparisons,
+        library_failures=run.library_failures,
+        differing=run.differing,
+        differences=tuple(run.differences),
+        shared_ids=shared_ids(tokenizer),
+        seconds=perf_counter() - began,
+    )
+
+
+class _Run:
+    """Counts, and the differences so far."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.splits = self.comparisons = self.library_failures = self.differing = 0
+        self.differences: list[Difference] = []
+        self._tokenizer = tokenizer
+
+    def compare(self, cases: Iterable[_Case]) -> None:
+        """Compare all cases of one list."""
+        failed = False
+        for case in cases:
+            expected = _expected(self._tokenizer, case)
+            if expected is None:
+                failed = failed or case.kind != "prompt"
+                continue
+            self.comparisons += 1
+            self.splits += case.kind != "one-shot"
+            if _outcome(self._tokenizer, case) != expected:
+                self.differing += 1
+                self._note(case)
+        self.library_failures += failed
+
+    def _note(self, case: _Case) -> None:
+        if len(self.differences) == MAX_SHRUNK:
+            return
+
+        def fails(steps: Steps) -> bool:
+            other = _Case(case.kind, case.skip_special_tokens, steps)
+            expected = _expected(self._tokenizer, other)
+            return expected is not None and _outcome(self._tokenizer, other) != expected
+
+        steps = shrink(case.steps, fails, keep_first=case.kind == "prompt")
+        case = _Case(case.kind, case.skip_special_tokens, steps)
+        difference = Difference(
+            ids=_flat(steps),
+            steps=tuple(map(len, steps)),
+            skip_special_tokens=case.skip_special_tokens,
+            kind=case.kind,
+            expected=str(_expected(self._tokenizer, case)),
+            got=_outcome(self._tokenizer, case),
+        )
+        if difference not in self.differences:
+            self.differences.append(difference)
+
+
+def _expected(tokenizer: Tokenizer, case: _Case) -> str | None:
+    """What the library says; None if it fails, or if the text of the prompt is no beginning of the whole."""
+    skips = case.skip_special_tokens
+    whole = judge(tokenizer, _flat(case.steps), skip_special_tokens=skips)
+    if case.kind != "prompt" or whole is None:
+        return whole
+    before = judge(tokenizer, case.steps[0], skip_special_tokens=skips)
+    return None if before is None or not whole.startswith(before) else whole[len(before) :]
+
+
+def _outcome(tokenizer: Tokenizer, case: _Case) -> str:
+    """What the tokenizer says. No list of integers may make it raise; if one does, the error stands for the text."""
+    skips = case.skip_special_tokens
+    try:
+        if case.kind == "one-shot":
+            return tokenizer.decode(_flat(case.steps), skip_special_tokens=skips)
+        prompt, steps = (case.steps[0], case.steps[1:]) if case.kind == "prompt" else ((), case.steps)
+        stream = tokenizer.stream(prompt, skip_special_tokens=skips)
+        text = ""
+        for ids in steps:
+            text += stream.step(ids[0]) if len(ids) == 1 else stream.extend(ids)
+            if case.kind == "snapshot":
+                stream = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
+        return text + stream.finish()
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}"
+
+
+def _length(rng: Random) -> int:
+    """Mostly short, as what goes wrong goes wrong early; sometimes empty, sometimes long."""
+    return rng.choices((0, rng.randint(1, 8), rng.randint(1, 24), rng.randint(25, 200)), (1, 50, 45, 4))[0]
+
+
+def _cases(rng: Random, ids: Sequence[int]) -> Iterator[_Case]:
+    for skips in (True, False):
+        yield _Case("one-shot", skips, (tuple(ids),))
+        yield _Case("stream", skips, (tuple(ids),))
+        yield _Case("stream", skips, _split(ids, range(1, len(ids))))
+        yield _Case("stream", skips, _split(ids, sorted(rng.choices(range(len(ids) + 1), k=rng.randint(1, 5)))))
+        yield _Case("prompt", skips, _split(ids, sorted(rng.choices(range(len(ids) + 1), k=rng.randint(1, 3)))))
+        yield _Case("snapshot", skips, _split(ids, [rng.randint(0, len(ids))]))
+
+
+def _thorough(ids: Sequence[int]) -> Iterator[_Case]:
+    """The splits of one list: all of them if it is short."""
+    if len(ids) <= MAX_IN_ALL_SPLITS:
+        choices = product((False, True), repeat=max(0, len(ids) - 1))
+        splits = [_split(ids, [place for place, cut in enumerate(cuts, 1) if cut]) for cuts in choices]
+    else:
+        splits = [_split(ids, cuts) for cuts in ([], range(1, len(ids)), *([place] for place in range(1, len(ids))))]
+    for skips in (True, False):
+        yield _Case("one-shot", skips, (tuple(ids),))
+        for split in splits:
+            yield _Case("stream", skips, split)
+            yield _Case("prompt", skips, split)
+            yield _Case("prompt", skips, ((), *split))
+            yield _Case("snapshot", skips, split)
+
+
+def _split(ids: Sequence[int], cuts: Iterable[int]) -> Steps:
+    """The steps between cuts, which may be equal: such a step is empty."""
+    return tuple(tuple(ids[begin:end]) for begin, end in pairwise([0, *cuts, len(ids)]))
+
+
+def _flat(steps: Steps) -> tuple[int, ...]:
+    return tuple(token_id for ids in steps for token_id in ids)
