@@ -1,6 +1,7 @@
-"""Looking at a tokenizer from outside: `trace` shows each step of a stream, `check` compares streams with the tokenizer's own library."""
+"""A tokenizer seen from outside: `trace` shows a stream step by step, `check` compares it with its own library."""
 
-from .check import Certificate, Difference, check
+from .certificate import Certificate, Difference
+from .check import check
 from .hostile import hostile_ids
 from .trace import Summary, TraceRow, summary, trace
 

@@ -17,7 +17,9 @@ Maker = Callable[[Random], list[int]]
 """Makes a few ids that hurt in one way."""
 
 # One byte token after another: characters of one to four bytes, and what can never be one (RFC 3629).
-CHARACTERS = [character.encode() for character in ("a", " ", ".", "é", "ß", "€", "あ", "한", "က", "ﬀ", "🦜", "👩‍👩‍👧", "\u0301", "\ufffd")]
+CHARACTERS = [
+    character.encode() for character in ("a", " ", ".", "é", "ß", "€", "あ", "한", "က", "ﬀ", "🦜", "👩‍👩‍👧", "\u0301", "\ufffd")
+]
 BROKEN = [
     b"\x80",  # a continuation without a beginning
     b"\xff",
@@ -30,7 +32,14 @@ BROKEN = [
     b"\xf0\x9f\x98",
     b"\xf0\x9f",
 ]
-PUNCTUATION = {part for pattern, _ in TRANSFORMERS_CLEANUP for part in (pattern, pattern.strip())} | {"do", "not", "n", "t", "'", "s"}
+PUNCTUATION = {part for pattern, _ in TRANSFORMERS_CLEANUP for part in (pattern, pattern.strip())} | {
+    "do",
+    "not",
+    "n",
+    "t",
+    "'",
+    "s",
+}
 # Whatever the vocabulary is: ids that no list may be indexed with.
 FAR = [-1, -2, -(1 << 63), (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 32) + 5, (1 << 63) - 1, 1 << 64, 10**30]
 MANY = 4096

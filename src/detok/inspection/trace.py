@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import Any, Literal, SupportsIndex
 
 from ..core.ids import as_ids
 from ..core.stream import TextStream
+from ..core.texts import common_prefix
 from ..core.utf8 import REPLACEMENT
 from ..tokenizers import Tokenizer
 from .judge import judge
 
 __all__ = ["Fault", "Summary", "TraceRow", "summary", "trace"]
+
+Bytes = bytes
+"""By another name, since a row's field is called `bytes`."""
 
 Fault = Literal["broken character", "lost space", "wrong space", "other"]
 
@@ -30,13 +33,13 @@ class TraceRow:
     piece: str | None
     """The surface string in the vocabulary; None for `finish` and for an id that the vocabulary does not have."""
 
-    bytes: bytes
+    bytes: Bytes
     """The exact bytes of the token, whatever stands beside it."""
 
     special: bool = False
     added: bool = False
     unknown: bool = False
-    held: str | bytes
+    held: str | Bytes
     """What is held after the step."""
 
     held_because: str
@@ -110,14 +113,14 @@ def fault_of(naive: str, before: str, after: str, right: str) -> Fault | None:
 
     Take what stands behind the text that was certain before the token: in the right text of the ids without it (``before``), in
     that with it (``after``), and in that of all ids there will be (``right``). The token adds what ``after`` has beyond the
-    beginning that it shares with ``before``. The naive decode is right if it is just that and later tokens leave it so. Otherwise:
+    beginning that it shares with ``before``. If the naive decode is just that, and later tokens leave it so, it is right. If not:
 
     * "broken character": it has U+FFFD, where the right text has a character or nothing;
     * "lost space": it is the same but for white space, of which it has less;
     * "wrong space": it is the same but for white space, of which it has more, or other, or what a later token takes away;
     * "other": the rest, such as the mark of a word part that should have gone.
     """
-    shared = len(commonprefix([before, after]))
+    shared = len(common_prefix([before, after]))
     added = after[shared:]
     if naive == added and right.startswith(added, shared):
         return None

@@ -1,0 +1,68 @@
+# `make run` and `make test` need Python 3.11 or newer and make; they bring the rest into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+
+help: ## Show what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+run: $(VENV)/run ## Stream the embedded sample, live in the terminal
+	@$(BIN)/detok stream
+	@$(BIN)/detok trace
+
+test: lint types layers unit ## Everything that has to hold: style, types, layers, tests
+
+lint: $(VENV)/test ## Style, and that the embedded tokenizer is what its script makes
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python scripts/train_embedded.py --check
+
+types: $(VENV)/test ## mypy, strict, source and tests
+	@$(BIN)/mypy
+
+layers: $(VENV)/test ## A module imports only what stands below it
+	@$(BIN)/lint-imports
+
+unit: $(VENV)/test ## The tests alone
+	@$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+
+fuzz: $(VENV)/test ## Every property with 2,000 examples, each time others (about an hour)
+	@DETOK_FUZZ=2000 $(BIN)/python -m pytest -n auto tests/core/test_laws.py
+
+bench: $(VENV)/bench ## The speed of a step against every peer that is installed
+	@$(BIN)/python -m bench.step
+
+vocabularies: $(VENV)/test ## Fetch the real vocabularies that the tests use
+	@$(BIN)/python -m scripts.fetch_vocabularies
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+
+# Each environment is marked by a file that is newer than what it was made from.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "detok needs Python 3.11 or newer; call: make PYTHON=python3.12 …" >&2; exit 1; }
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@# Dependency groups need pip 25.1.
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+$(VENV)/run: pyproject.toml | $(VENV)/bin/python
+	@echo "installing detok"
+	@$(BIN)/python -m pip install --quiet --editable '.[cli]'
+	@touch $@
+
+$(VENV)/test: pyproject.toml | $(VENV)/bin/python
+	@echo "installing detok and what its tests need"
+	@$(BIN)/python -m pip install --quiet --editable '.[cli]' --group test --group lint
+	@touch $@
+
+$(VENV)/bench: pyproject.toml | $(VENV)/bin/python
+	@echo "installing detok and its peers"
+	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+.PHONY: help run test lint types layers unit fuzz bench vocabularies clean

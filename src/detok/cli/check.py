@@ -1,0 +1,104 @@
+"""`detok check`: the certificate, on the screen."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.panel import Panel
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from ..inspection import Certificate, Difference, check
+from . import options as o
+from .output import PipeConsole, visible, write_json
+
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = """\b
+Examples:
+  detok check llama3/                           1000 hostile lists
+  detok check llama3/ --lists 10000 --seed 7    more, and others
+  detok check llama3/ --ids "62904 102"         one list of yours, in all splits
+  detok check llama3/ --json > certificate.json
+"""
+
+
+def command(
+    tokenizer: o.TokenizerSource = None,
+    lists: Annotated[int, typer.Option(min=1, help="How many hostile id lists to try.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Decides all lists and all splits.")] = 0,
+    ids: o.Ids = None,
+    file: o.File = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """
+    Compare a tokenizer with its own library: a certificate.
+
+    Hostile id lists, in several splits into steps, behind prompts, through snapshots, with special tokens and without: each must
+    give what the library gives for the whole list. A difference is made as small as it can be, and the exit code is 1.
+    """
+    given = o.given_ids(ids, file, reads_pipe=False)
+    made = o.open_tokenizer(tokenizer)
+    with _progress(lists) as progress:
+        certificate = check(made, lists=lists, seed=seed, ids=None if given is None else o.flat(given), progress=progress)
+    if as_json:
+        write_json(certificate.as_dict())
+    else:
+        _show(certificate, [] if tokenizer is None else [tokenizer])
+    if not certificate.ok:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    console = PipeConsole(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("hostile lists", total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _show(certificate: Certificate, source: list[str]) -> None:
+    c = certificate
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in [
+        ("tokenizer", visible(c.source)),
+        ("", visible(c.tokenizer)),
+        ("fingerprint", c.fingerprint),
+        ("judge", f"decode of {c.library}"),
+        ("tried", f"{c.lists:,} id lists, {c.splits:,} splits, {c.comparisons:,} comparisons, seed {c.seed}"),
+        ("library failed", f"on {c.library_failures:,} lists, which are not compared" if c.library_failures else "never"),
+        ("shared ids", _shared(c)),
+        ("time", f"{c.seconds:.1f} s"),
+    ]:
+        facts.add_row(name, Text(value))
+    verdict = Text(f"{'✓' if c.ok else '✗'} {c.differing:,} differences", style="bold green" if c.ok else "bold red")
+    facts.add_row("result", verdict)
+    console = PipeConsole(width=None, highlight=False)
+    console.print(Panel(facts, title="detok check", border_style="green" if c.ok else "red"))
+    for difference in c.differences:
+        console.print(_describe(difference, source))
+
+
+def _shared(certificate: Certificate) -> str:
+    shared = [f"{one.token_id} is both {one.first!r} and {one.second!r}" for one in certificate.shared_ids]
+    return "none" if not shared else "; ".join([*shared[:3], *(["…"] if len(shared) > 3 else [])])
+
+
+def _describe(difference: Difference, source: list[str]) -> Text:
+    ids = " ".join(map(str, difference.ids))
+    again = shlex.join(["detok", "check", *source, "--ids", ids])
+    return Text.assemble(
+        (f"✗ {difference.kind}", "bold red"),
+        f", special tokens {'skipped' if difference.skip_special_tokens else 'kept'}, steps of {list(difference.steps)}\n",
+        f"  ids       {ids}\n",
+        f"  expected  {difference.expected!r}\n",
+        f"  got       {difference.got!r}\n",
+        f"  again     {again}\n",
+    )

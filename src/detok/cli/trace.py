@@ -1,0 +1,101 @@
+"""`detok trace`: the picture that explains the problem, token by token."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+from ..inspection import TraceRow, summary, trace
+from ..tokenizers import Tokenizer
+from . import options as o
+from .output import PipeConsole, plain_held, write_json
+from .trace_picture import picture
+
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = """\b
+Examples:
+  detok trace                                           a short text that is hard
+  detok trace llama3/ --text "naïve 🦜"                 a text of yours
+  detok trace llama3/ --ids "62904 102 102470"          ids of yours
+  detok trace mistral/ --text "한국어" --svg out.svg    as a picture
+"""
+
+SAMPLE = "Zoë 👩‍🚀 한국 ဗမာ"
+SVG_WIDTH = 108
+
+
+def command(
+    tokenizer: o.TokenizerSource = None,
+    ids: o.Ids = None,
+    file: o.File = None,
+    text: Annotated[
+        str | None, typer.Option("--text", "-x", help="Encode this text and trace its ids.", show_default=False)
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write the picture to a file, too.", show_default=False)
+    ] = None,
+    as_json: o.AsJson = False,
+    prompt_ids: o.PromptIds = None,
+    skip_special_tokens: o.SkipSpecials = True,
+    clean_up: o.CleanUp = None,
+    unknown_ids: o.UnknownIds = o.UnknownIdsChoice.SKIP,
+    byte_fallback: o.ByteFallback = o.ByteFallbackChoice.EXACT,
+    no_spaces_between_special_tokens: o.NoSpacesBetweenSpecials = False,
+) -> None:
+    """
+    Show token by token what comes out, and why not earlier.
+
+    Beside it stands what a naive decode would have sent, which takes each id alone. ✗ marks where that goes wrong: a broken
+    character, a lost space.
+    """
+    items = o.given_ids(ids, file, reads_pipe=False)
+    if items is not None and text is not None:
+        raise UsageError("give ids or --text, not both")
+    made = o.open_tokenizer(tokenizer)
+    taken = made.encode(SAMPLE if text is None else o.checked(text)) if items is None else o.flat(items)
+    flags = o.decode_options(skip_special_tokens, clean_up, unknown_ids, byte_fallback, no_spaces_between_special_tokens)
+    rows = trace(made, taken, prompt_ids=o.ids_of(prompt_ids, "--prompt-ids"), **flags)
+    name = "the embedded tokenizer" if tokenizer is None else Path(tokenizer).resolve().name
+    if svg is not None:
+        console = PipeConsole(record=True, width=SVG_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+        console.print(picture(rows, name))
+        console.save_svg(str(svg), title="detok trace")
+    if as_json:
+        write_json(_plain(made, rows))
+    else:
+        # A pipe has no width: the picture gets what it needs.
+        PipeConsole(width=None if sys.stdout.isatty() else SVG_WIDTH).print(picture(rows, name))
+
+
+def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow]) -> dict[str, Any]:
+    whole = summary(rows)
+    return {
+        "tokenizer": tokenizer.description,
+        "right": whole.right,
+        "naive": whole.naive,
+        "faults": whole.faults,
+        "rows": [
+            {
+                "position": row.position,
+                "id": row.token_id,
+                "piece": row.piece,
+                "bytes": row.bytes.hex(),
+                "special": row.special,
+                "added": row.added,
+                "unknown": row.unknown,
+                "held": plain_held(row.held),
+                "held_because": row.held_because,
+                "text": row.text,
+                "naive": row.naive,
+                "fault": row.fault,
+            }
+            for row in rows
+        ],
+    }

@@ -1,0 +1,102 @@
+"""A trace as a table that can be read in ten seconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..inspection import TraceRow, summary
+from .output import JOINERS, visible
+
+__all__ = ["picture"]
+
+# Longer pieces are cut, so that one odd token does not squeeze the whole table.
+MAX_TEXT = 14
+MAX_BYTES = 5
+# On a terminal of 80 columns two columns wrap their words, and get no smaller than this.
+NARROW = 13
+
+
+def picture(rows: Sequence[TraceRow], name: str) -> RenderableType:
+    """
+    Return the table of a trace, with the whole texts below it.
+
+    Args:
+        rows: As `trace` returns them.
+        name: The tokenizer's.
+    """
+    title = Text.assemble(
+        (f"{len(rows) - 1} tokens of {visible(name)}, one at a time\n", "bold"),
+        ("detok is what a stream gives out, decode([id]) is each id alone. ✗ is broken.", "dim"),
+    )
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", padding=(0, 1, 0, 0), header_style="bold"
+    )
+    table.add_column("id", style="cyan", no_wrap=True)
+    table.add_column("piece", no_wrap=True)
+    table.add_column("bytes", style="dim", no_wrap=True)
+    table.add_column("held back", style="yellow", min_width=NARROW)
+    table.add_column("detok", style="green", no_wrap=True)
+    table.add_column(Text("decode([id])"), min_width=NARROW)
+    for row in rows:
+        table.add_row(*_cells(row))
+    return Group(table, _texts(rows))
+
+
+def _cells(row: TraceRow) -> list[Text]:
+    if row.token_id is None:
+        return [Text("finish", style="dim"), Text(""), Text(""), Text(""), _text(row.text), Text("")]
+    return [
+        Text(str(row.token_id)),
+        Text("no such id", style="dim") if row.piece is None else Text(_short(visible(row.piece)), style=_kind(row)),
+        Text(_hex(row.bytes)),
+        _held(row),
+        _text(row.text),
+        _text(row.naive).append("  ").append(f"✗ {row.fault}", style="bold red") if row.fault else _text(row.naive),
+    ]
+
+
+def _kind(row: TraceRow) -> str:
+    return "magenta" if row.special or row.added else ""
+
+
+def _held(row: TraceRow) -> Text:
+    if not row.held_because:
+        return Text("")
+    held = _hex(row.held) if isinstance(row.held, bytes) else _short(visible(row.held, space="␣"))
+    return Text.assemble(f"{held}, ", (row.held_because, "dim"))
+
+
+def _text(text: str) -> Text:
+    shown = Text(_short(visible(text, space="␣")))
+    shown.highlight_regex("\ufffd", "bold red")
+    return shown
+
+
+def _texts(rows: Sequence[TraceRow]) -> Text:
+    """The right text over the naive one, and what went wrong."""
+    whole = summary(rows)
+    right, naive = (Text(visible(text, keep=JOINERS)) for text in (whole.right, whole.naive))
+    naive.highlight_regex("\ufffd", "bold red")
+    faults = Counter(row.fault for row in rows if row.fault)
+    if not faults:
+        verdict = Text("✓ no faults: decoding these ids one at a time happens to be right", style="green")
+    else:
+        kinds = ", ".join(f"{count} × {fault}" for fault, count in faults.most_common())
+        verdict = Text(f"✗ {whole.faults} of {len(rows) - 1} tokens wrong: {kinds}", style="bold red")
+    return Text("\n").join(
+        [Text.assemble(("right  ", "bold green"), right), Text.assemble(("naive  ", "bold red"), naive), verdict]
+    )
+
+
+def _hex(data: bytes) -> str:
+    return data.hex(" ") if len(data) <= MAX_BYTES else f"{data[: MAX_BYTES - 1].hex(' ')} …"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
