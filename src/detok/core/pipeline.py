@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import UnknownTokenId
+from .byte_runs import ByteRuns, LossyRuns
 from .char_rules import ByteTokenText, CharRule, StripText, Substitute
 from .cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP
-from .joiners import ByteRuns, Bytes, Concatenation, Held, Joiner, LastPiece, LossyRuns
+from .joiners import Bytes, Concatenation, Held, Joiner, LastPiece
 from .late_rules import ByteLevelText, ReplaceMatches, WholeText, matched_characters
 from .options import DecodeOptions
 from .rewriter import Rewriter, TooManyStates

@@ -13,7 +13,9 @@ from typing import Any
 from zlib import crc32
 
 from ..errors import OptionError, SnapshotError
-from .joiners import Branch, Broken, Pending, Run, Undecided
+from .branches import Branch
+from .byte_runs import Broken, Run
+from .joiners import Pending, Undecided
 from .options import DecodeOptions
 from .pipeline import State
 from .tail import Cursor
