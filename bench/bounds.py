@@ -17,7 +17,7 @@ from tokenizers.decoders import DecodeStream
 import detok
 from detok.core.options import ByteFallbackMode
 
-from .harness import Prepare, Row, Section, Spread, alternate, main, seconds
+from .harness import Prepare, Row, Section, Spread, again, alternate, main, seconds
 from .peers import Steps
 from .texts import at_least, english, hugging_face, ids_of, nine_scripts, path_of
 
@@ -99,6 +99,7 @@ PROMPTS = (
     Prompt("llama3", "nine scripts", lambda: ids_of("llama3", nine_scripts())),
     Prompt("mistral-v1", "English", lambda: ids_of("mistral-v1", english())),
     Prompt("mistral-v1", "nine scripts", lambda: ids_of("mistral-v1", nine_scripts())),
+    Prompt("llama3", "unknown ids", lambda: [1 << 30], hostile=True),
     Prompt("llama3", "skipped specials", lambda: _ids("llama3", "<|eot_id|>"), hostile=True),
     Prompt("llama3", "lone continuation bytes", lambda: _ids("llama3", "Ģ"), hostile=True),
     Prompt("mistral-v1", "lone lead bytes", lambda: _ids("mistral-v1", "<0xE3>"), hostile=True),
@@ -118,9 +119,9 @@ def prompts(rounds: int) -> Section:
             # Beginning in the middle of the text, so that each length ends at a place of its own.
             ids = at_least(length, prompt.ids())[-length:] if length else []
             turns[f"{length}"] = 1 if prompt.hostile else PROMPTS_IN_A_TURN
-            contestants[f"{length}"] = partial(partial, _primes, tokenizer, ids, first, turns[f"{length}"])
+            contestants[f"{length}"] = again(_primes, tokenizer, ids, first, turns[f"{length}"])
         turns["DecodeStream"] = 1
-        contestants["DecodeStream"] = partial(partial, _primes_peer, library, ids, first)
+        contestants["DecodeStream"] = again(_primes_peer, library, ids, first)
         for prepare in contestants.values():
             prepare()()
         taken = alternate(contestants, rounds)
@@ -129,8 +130,8 @@ def prompts(rounds: int) -> Section:
         record = {"vocabulary": prompt.vocabulary, "prompt": prompt.name}
         rows.append(Row(cells, {**record, "seconds": {name: spread.record() for name, spread in spreads.items()}}))
     notes = [
-        "tokenizer.stream(prompt_ids=…) and the first step. The last column: DecodeStream(ids=…) and its first step, 250,000 ids.",
-        "The last three kinds are hostile: no id in them tells where the text stands.",
+        "tokenizer.stream(prompt_ids=…) and the first step. The last column: DecodeStream(ids=…) and its first, 250,000 ids.",
+        "The last four kinds are hostile: no id in them tells where the text stands.",
     ]
     columns = ("", *(f"{length:,} ids" for length in lengths), "DecodeStream")
     return Section("First step after a prompt", columns, rows, notes)
@@ -188,7 +189,7 @@ def hostile(rounds: int) -> Section:
         }
         for each in work.values():
             stream.run(each)
-        taken = alternate({name: partial(partial, stream.run, each) for name, each in work.items()}, rounds)
+        taken = alternate({name: again(stream.run, each) for name, each in work.items()}, rounds)
         each_token = {name: [second / len(work[name]) for second in found] for name, found in taken.items()}
         spreads = {name: Spread.of(found) for name, found in each_token.items()}
         ratio = Spread.of(long / ordinary for long, ordinary in zip(each_token["long"], each_token["ordinary"], strict=True))
@@ -254,9 +255,9 @@ def _draw(courses: Mapping[str, Sequence[float]], axes: Any) -> None:
 
 def _ids(vocabulary: str, *tokens: str) -> list[int]:
     """Return the ids of tokens as the vocabulary spells them."""
-    ids = [hugging_face(vocabulary).token_to_id(token) for token in tokens]
-    if None in ids:
-        raise LookupError(f"{vocabulary} has not all of {tokens}")
+    library = hugging_face(vocabulary)
+    ids = [token_id for token in tokens if (token_id := library.token_to_id(token)) is not None]
+    assert len(ids) == len(tokens), f"{vocabulary} has not all of {tokens}"
     return ids
 
 

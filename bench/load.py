@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from tokenizers import Tokenizer
 
 import detok
 
-from .harness import Prepare, Row, Section, Spread, alternate, main, seconds
+from .harness import Prepare, Row, Section, Spread, again, alternate, main, seconds
 from .texts import english, ids_of, path_of
 
 __all__ = ["load", "measure"]
@@ -27,9 +27,9 @@ def load(rounds: int) -> Section:
     for vocabulary in ("gemma3", "llama3", "mistral-v1", "minilm"):
         path, first = path_of(vocabulary), ids_of(vocabulary, english())[0]
         contestants: dict[str, Prepare] = {
-            "from_file": partial(partial, Tokenizer.from_file, path),
-            "detok.load": partial(partial, detok.load, path),
-            "first step": partial(_first_step, path, first),
+            "from_file": again(Tokenizer.from_file, path),
+            "detok.load": again(detok.load, path),
+            "first step": partial(_loaded, path, first),
         }
         taken = alternate(contestants, rounds)
         spreads = {name: Spread.of(found) for name, found in taken.items()}
@@ -45,9 +45,9 @@ def load(rounds: int) -> Section:
     return Section("Loading", ("", "from_file", "detok.load", "more", "stream() + first step"), rows, notes)
 
 
-def _first_step(path: str, first: int) -> partial[str]:
+def _loaded(path: str, first: int) -> Callable[[], str]:
     tokenizer = detok.load(path)
-    return partial(lambda: tokenizer.stream().step(first))
+    return lambda: tokenizer.stream().step(first)
 
 
 if __name__ == "__main__":

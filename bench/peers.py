@@ -1,12 +1,13 @@
 """
 Whoever streams ids into text: this project, and the libraries that are installed.
 
-`run` is what is timed: a plain loop over a fresh stream, each library called by its own function, with nothing between. `text` is
-what came out of it, since a wrong answer is not a speed.
+`run` is what is timed: a plain loop over a fresh stream, each library called by its own function, with nothing between. `text`
+is what such a stream gives, since a wrong answer is not a speed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from tokenizers.decoders import DecodeStream
 import detok
 from detok.core.options import ByteFallbackMode
 
-__all__ = ["DecodeStreams", "Extends", "Peer", "Steps", "other_peers"]
+__all__ = ["OTHERS", "DecodeStreamLists", "DecodeStreams", "Extends", "Peer", "Steps", "load_other"]
 
 
 class Peer(Protocol):
@@ -52,28 +53,26 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Extends:
-    """detok's `extend`, with lists of `length` ids; all at once if that is 0."""
+    """detok's `extend`, with lists of `length` ids."""
 
     tokenizer: detok.Decoder
-    length: int = 0
+    length: int
 
     def run(self, ids: list[int]) -> None:
-        stream = self.tokenizer.stream()
+        stream, length = self.tokenizer.stream(), self.length
         extend = stream.extend
-        length = self.length or len(ids)
         for place in range(0, len(ids), length):
             extend(ids[place : place + length])
         stream.finish()
 
     def text(self, ids: list[int]) -> str:
         stream = self.tokenizer.stream()
-        length = self.length or len(ids)
-        return "".join(stream.extend(ids[at : at + length]) for at in range(0, len(ids), length)) + stream.finish()
+        return "".join(map(stream.extend, _parts(ids, self.length))) + stream.finish()
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeStreams:
-    """``tokenizers.decoders.DecodeStream``: no `finish`, so that what it holds at the end is lost."""
+    """``tokenizers.decoders.DecodeStream``, which has no `finish`: what it holds at the end is lost."""
 
     tokenizer: Tokenizer
 
@@ -86,6 +85,24 @@ class DecodeStreams:
     def text(self, ids: list[int]) -> str:
         stream = DecodeStream(skip_special_tokens=True)
         return "".join(stream.step(self.tokenizer, token_id) or "" for token_id in ids)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeStreamLists:
+    """The same, with lists of `length` ids."""
+
+    tokenizer: Tokenizer
+    length: int
+
+    def run(self, ids: list[int]) -> None:
+        tokenizer, length = self.tokenizer, self.length
+        step = DecodeStream(skip_special_tokens=True).step
+        for place in range(0, len(ids), length):
+            step(tokenizer, ids[place : place + length])
+
+    def text(self, ids: list[int]) -> str:
+        stream = DecodeStream(skip_special_tokens=True)
+        return "".join(stream.step(self.tokenizer, part) or "" for part in _parts(ids, self.length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,21 +141,8 @@ class Splintr:
         return "".join(stream.add_token(token_id) or "" for token_id in ids) + str(stream.flush())
 
 
-def other_peers(path: str) -> tuple[dict[str, Peer], list[str]]:
-    """Load a tokenizer.json with each further library; return who could, and what hindered the others."""
-    peers: dict[str, Peer] = {}
-    hindrances: list[str] = []
-    for name, load in (("iree-tokenizer", _iree), ("splintr-rs", _splintr)):
-        try:
-            peers[name] = load(path)
-        except ImportError:
-            hindrances.append(f"{name} is not installed")
-        # A peer's fault of any kind, even a Rust panic (which is no Exception), is a finding and not ours to stop at.
-        except BaseException as error:
-            if isinstance(error, (KeyboardInterrupt, SystemExit)):
-                raise
-            hindrances.append(f"{name} cannot load it: {error}")
-    return peers, hindrances
+def _parts(ids: list[int], length: int) -> Iterator[list[int]]:
+    return (ids[place : place + length] for place in range(0, len(ids), length))
 
 
 def _iree(path: str) -> Peer:
@@ -151,3 +155,20 @@ def _splintr(path: str) -> Peer:
     from splintr import from_json
 
     return Splintr(from_json(path))
+
+
+OTHERS: dict[str, Callable[[str], Peer]] = {"iree-tokenizer": _iree, "splintr-rs": _splintr}
+"""Further libraries by name, each with what loads a tokenizer.json."""
+
+
+def load_other(name: str, path: str) -> Peer | str:
+    """Return a further library's peer, or what hinders it."""
+    try:
+        return OTHERS[name](path)
+    except ImportError:
+        return "is not installed"
+    # A fault of any kind, even a Rust panic (which is no Exception), is a finding and not ours to stop at.
+    except BaseException as error:
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
+        return f"cannot load it: {error}"

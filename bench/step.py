@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 import detok
+from detok.core.texts import common_prefix
 
-from .harness import Prepare, Row, Section, Spread, alternate, main
-from .peers import DecodeStreams, Extends, Peer, Steps, other_peers
+from .harness import Prepare, Row, Section, Spread, again, alternate, apart, main
+from .peers import OTHERS, DecodeStreamLists, DecodeStreams, Extends, Peer, Steps, load_other
 from .texts import NINE_SCRIPTS, at_least, english, hugging_face, ids_of, nine_scripts, path_of
 
 __all__ = ["CASES", "Case", "cold", "extend", "measure", "warm"]
@@ -63,128 +64,139 @@ def measure(rounds: int) -> Iterator[Section]:
 
 def warm(rounds: int) -> Section:
     """Streams over tables that earlier streams have filled, as in a server a minute after its start."""
-    rows: list[Row] = []
     notes = [
         f"Nanoseconds a token; in brackets, how many times as fast as {JUDGE}. ≠: its text is not the one-shot decode.",
-        f"Nine scripts: {', '.join(NINE_SCRIPTS)}, and emoji.",
+        f"Each library alternates with {JUDGE} in a process of its own; the column shows the one beside detok.",
+        f'Nine scripts: {", ".join(NINE_SCRIPTS)}, and emoji. Eager: byte_fallback="eager".',
     ]
-    for case in CASES:
-        path = path_of(case.vocabulary)
-        tokenizer = detok.load(path)
-        peers: dict[str, Peer] = {JUDGE: DecodeStreams(hugging_face(case.vocabulary)), OURS: Steps(tokenizer)}
-        if case.byte_fallback:
-            peers["eager"] = Steps(tokenizer, byte_fallback="eager")
-        peers["extend"] = Extends(tokenizer)
-        others, hindrances = other_peers(path)
-        peers |= others
-        ids = at_least(TOKENS, case.ids)
-        faults = _faults(case, peers, ids)
-        taken = alternate({name: _prepared(peer, ids) for name, peer in peers.items()}, rounds)
-        rows.append(_row(case, len(ids), taken, faults))
-        notes += [f"{case.name}: {hindrance}" for hindrance in hindrances]
-        notes += [f"{case.name}: {name} {fault}" for name, fault in faults.items()]
-    names = (JUDGE, OURS, "eager", "extend", "iree-tokenizer", "splintr-rs")
-    return _section("One step, tables filled", names, rows, notes)
+    return _section("One step, tables filled", (JUDGE, OURS, "eager", *OTHERS), [_warm(case, rounds) for case in CASES], notes)
+
+
+def _warm(case: Case, rounds: int) -> Row:
+    row = apart(_ours, case, rounds)
+    found = {name: apart(_other, name, case, rounds) for name in OTHERS}
+    measured = [other.record for other in found.values() if isinstance(other, Row)]
+    record = {
+        **row.record,
+        "streams": {name: stream for each in (*measured, row.record) for name, stream in each["streams"].items()},
+        "faults": {name: fault for each in (*measured, row.record) for name, fault in each["faults"].items()},
+        "hindrances": {name: other for name, other in found.items() if isinstance(other, str)},
+    }
+    return Row(row.cells, record)
+
+
+def _ours(case: Case, rounds: int) -> Row:
+    tokenizer = detok.load(path_of(case.vocabulary))
+    peers: dict[str, Peer] = {OURS: Steps(tokenizer)}
+    if case.byte_fallback:
+        peers["eager"] = Steps(tokenizer, byte_fallback="eager")
+    return _measured(case, DecodeStreams(hugging_face(case.vocabulary)), peers, rounds)
+
+
+def _other(name: str, case: Case, rounds: int) -> Row | str:
+    peer = load_other(name, path_of(case.vocabulary))
+    if isinstance(peer, str):
+        return peer
+    return _measured(case, DecodeStreams(hugging_face(case.vocabulary)), {name: peer}, rounds)
 
 
 def cold(rounds: int) -> Section:
     """The first stream of a tokenizer's life: one reading of the text, every id that occurs in it met for the first time."""
-    rows: list[Row] = []
-    for case in CASES:
-        library, ids = hugging_face(case.vocabulary), case.ids
-        contestants: dict[str, Prepare] = {
-            JUDGE: lambda library=library, ids=ids: partial(DecodeStreams(library).run, ids),  # type: ignore[misc]
-            OURS: lambda library=library, ids=ids: partial(Steps(detok.load(library)).run, ids),  # type: ignore[misc]
-        }
-        rows.append(_row(case, len(ids), alternate(contestants, rounds), {}, distinct=len(set(ids))))
     notes = [f"As above, but each round with a tokenizer that was just loaded. {JUDGE} has no tables to fill."]
-    return _section("One step, tables empty", (JUDGE, OURS), rows, notes)
+    return _section("One step, tables empty", (JUDGE, OURS), [apart(_cold, case, rounds) for case in CASES], notes)
+
+
+def _cold(case: Case, rounds: int) -> Row:
+    library, ids = hugging_face(case.vocabulary), case.ids
+    contestants: dict[str, Prepare] = {
+        JUDGE: again(DecodeStreams(library).run, ids),
+        OURS: lambda: partial(Steps(detok.load(library)).run, ids),
+    }
+    return _row(case, len(ids), alternate(contestants, rounds), distinct=len(set(ids)))
 
 
 def extend(rounds: int) -> Section:
-    """Several ids in one call, as speculative decoding brings them."""
-    lengths = (1, 2, 4, 8, 64)
-    rows: list[Row] = []
-    for case in CASES:
-        if case.vocabulary not in ("llama3", "mistral-v1"):
-            continue
-        tokenizer, ids = detok.load(path_of(case.vocabulary)), at_least(TOKENS, case.ids)
-        peers: dict[str, Peer] = {JUDGE: DecodeStreams(hugging_face(case.vocabulary)), OURS: Steps(tokenizer)}
-        peers |= {f"extend {length}": Extends(tokenizer, length) for length in lengths}
-        peers["extend all"] = Extends(tokenizer)
-        faults = _faults(case, peers, ids)
-        taken = alternate({name: _prepared(peer, ids) for name, peer in peers.items()}, rounds)
-        rows.append(_row(case, len(ids), taken, faults))
-    names = (JUDGE, OURS, *(f"extend {length}" for length in lengths), "extend all")
-    return _section("Several ids in one call", names, rows, ["Nanoseconds a token, by the number of ids in one call."])
+    """Several ids in one call, as speculative decoding brings them, and a whole answer at once."""
+    cases = [case for case in CASES if case.vocabulary in ("llama3", "mistral-v1")]
+    rows = [apart(_extend, case, length, rounds) for case in cases for length in (1, 2, 4, 16, 64, TOKENS)]
+    notes = [f"So many ids in a list, to {JUDGE}.step too. Nanoseconds a token."]
+    return _section("Several ids in one call", (JUDGE, "extend"), rows, notes)
 
 
-def _prepared(peer: Peer, ids: list[int]) -> Prepare:
-    return lambda: partial(peer.run, ids)
+def _extend(case: Case, length: int, rounds: int) -> Row:
+    tokenizer, library = detok.load(path_of(case.vocabulary)), hugging_face(case.vocabulary)
+    return _measured(case, DecodeStreamLists(library, length), {"extend": Extends(tokenizer, length)}, rounds, length=length)
 
 
-def _faults(case: Case, peers: Mapping[str, Peer], ids: list[int]) -> dict[str, str]:
-    """Let each peer read the text once, off the clock (which fills the tables), and say where it is not the one-shot decode."""
+def _measured(case: Case, judge: Peer, others: Mapping[str, Peer], rounds: int, **more: object) -> Row:
+    """Let each peer read the text once off the clock, which fills tables and shows faults, and then against the judge."""
+    ids = at_least(TOKENS, case.ids)
+    peers = {JUDGE: judge, **others}
     truth = hugging_face(case.vocabulary).decode(ids, skip_special_tokens=True)
-    faults: dict[str, str] = {}
-    for name, peer in peers.items():
-        text = peer.text(ids)
-        if text != truth:
-            at = next((at for at, pair in enumerate(zip(text, truth, strict=False)) if pair[0] != pair[1]), len(text))
-            shown = slice(max(0, at - 4), at + 8)
-            faults[name] = f"differs from decode() at character {at:,}: {text[shown]!r} instead of {truth[shown]!r}"
-    return faults
+    faults = {name: fault for name, peer in peers.items() if (fault := _fault(peer.text(ids), truth))}
+    taken = alternate({name: again(peer.run, ids) for name, peer in peers.items()}, rounds)
+    return _row(case, len(ids), taken, faults=faults, **more)
 
 
-def _row(
-    case: Case, tokens: int, taken: Mapping[str, Sequence[float]], faults: Mapping[str, str], **more: object
-) -> Row:
-    judge = taken[JUDGE]
+def _fault(text: str, truth: str) -> str:
+    """Say where a text is not the one-shot decode; "" if it is."""
+    if text == truth:
+        return ""
+    at = len(common_prefix([text, truth]))
+    shown = slice(max(0, at - 4), at + 8)
+    return f"differs from decode() at character {at:,}: {text[shown]!r} instead of {truth[shown]!r}"
+
+
+def _row(case: Case, tokens: int, taken: Mapping[str, Sequence[float]], **more: object) -> Row:
     record: dict[str, Any] = {"vocabulary": case.vocabulary, "text": case.text_name, "tokens": tokens, **more}
     record["streams"] = {
         name: {
             "nanoseconds_a_token": Spread.of(second / tokens * 1e9 for second in found).record(),
-            "ratio": Spread.of(one / other for one, other in zip(judge, found, strict=True)).record(),
-            "fault": faults.get(name),
+            "ratio": Spread.of(one / other for one, other in zip(taken[JUDGE], found, strict=True)).record(),
         }
         for name, found in taken.items()
     }
-    return Row([case.name], record)
+    return Row([f"{case.name}, by {more['length']:,}" if "length" in more else case.name], record)
 
 
 def _section(title: str, names: Sequence[str], rows: Sequence[Row], notes: Sequence[str]) -> Section:
     """Write out the numbers; a stream that is not in a row leaves its place empty."""
-    written = [
-        Row([*row.cells, f"{row.record['tokens']:,}", *(_cell(row.record["streams"].get(name), name) for name in names)], row.record)
-        for row in rows
-    ]
-    return Section(title, ("", "tokens", *names), written, notes, draw=partial(_draw, names, rows))
+    written: list[Row] = []
+    said = list(notes)
+    for row in rows:
+        faults = row.record.get("faults", {})
+        cells = [_cell(row.record["streams"].get(name), judge=name == JUDGE, wrong=name in faults) for name in names]
+        written.append(Row([*row.cells, f"{row.record['tokens']:,}", *cells], row.record))
+        said += [f"{row.cells[0]}: {name} {why}" for name, why in row.record.get("hindrances", {}).items()]
+        said += [f"{row.cells[0]}: {name} {fault}" for name, fault in faults.items()]
+    return Section(title, ("", "tokens", *names), written, said, draw=partial(_draw, names, rows))
 
 
-def _cell(found: dict[str, Any] | None, name: str) -> str:
+def _cell(found: Mapping[str, Any] | None, *, judge: bool, wrong: bool) -> str:
     if found is None:
         return ""
     cell = f"{found['nanoseconds_a_token']['median']:.1f}"
-    if name != JUDGE:
+    if not judge:
         cell += f" ({found['ratio']['median']:.1f}x)"
-    return f"≠ {cell}" if found["fault"] else cell
+    return f"≠ {cell}" if wrong else cell
 
 
 def _draw(names: Sequence[str], rows: Sequence[Row], axes: Any) -> None:
-    """Bars of the ratios, one group for each row."""
+    """Bars, one group for each row; those of a wrong text are hatched."""
     width = 0.8 / len(names)
     for number, name in enumerate(names):
-        bars = [(place, row.record["streams"][name]) for place, row in enumerate(rows) if name in row.record["streams"]]
-        axes.bar(
-            [place + (number - (len(names) - 1) / 2) * width for place, _ in bars],
-            [found["nanoseconds_a_token"]["median"] for _, found in bars],
+        shown = [(place, row.record) for place, row in enumerate(rows) if name in row.record["streams"]]
+        bars = axes.bar(
+            [place + (number - (len(names) - 1) / 2) * width for place, _ in shown],
+            [record["streams"][name]["nanoseconds_a_token"]["median"] for _, record in shown],
             width,
             label=name,
         )
-    axes.set_yscale("log")
+        for bar, (_, record) in zip(bars, shown, strict=True):
+            bar.set_hatch("//" if name in record.get("faults", {}) else None)
     axes.set_ylabel("ns a token")
-    axes.set_xticks(range(len(rows)), [row.cells[0] for row in rows], rotation=25, ha="right")
-    axes.legend(ncols=len(names), fontsize="small")
+    axes.set_xticks(range(len(rows)), [row.cells[0] for row in rows], rotation=40, ha="right", fontsize="small")
+    axes.legend(loc="upper left", fontsize="small")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ detok: streams of token ids into exactly the right text.
 >>> tokenizer = detok.load(detok.EMBEDDED)
 >>> stream = tokenizer.stream()
 >>> [stream.step(token_id) for token_id in tokenizer.encode("Hi 🦜!")] + [stream.finish()]
-['H', 'i', ' ', '', '', '🦜', '!', '']
+['H', 'i', ' ', '🦜', '!', '']
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
 from .errors import (
     DetokError,
+    EncodeUnsupported,
     MissingExtra,
     OptionError,
     SnapshotError,
@@ -40,6 +41,7 @@ __all__ = [
     "DecodeOptions",
     "Decoder",
     "DetokError",
+    "EncodeUnsupported",
     "MissingExtra",
     "OptionError",
     "Piece",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "DetokError",
+    "EncodeUnsupported",
     "MissingExtra",
     "OptionError",
     "SnapshotError",
@@ -102,6 +103,17 @@ _DECODERS = "known are ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace,
 
 class SnapshotError(DetokError, ValueError):
     """A snapshot that does not belong here, is of another version, or was changed on its way."""
+
+
+class EncodeUnsupported(DetokError, NotImplementedError):
+    """This kind of tokenizer can be decoded here, but not encoded."""
+
+    def __init__(self, kind: str, *, instead: str) -> None:
+        super().__init__(kind, instead)
+        self.kind, self.instead = kind, instead
+
+    def __str__(self) -> str:
+        return f"detok has no encoder for {self.kind}; {self.instead}"
 
 
 class MissingExtra(DetokError, ImportError):

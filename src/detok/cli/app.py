@@ -34,6 +34,7 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
+    name="detok",
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,

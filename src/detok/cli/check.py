@@ -21,10 +21,10 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok check llama3/                           1000 hostile lists
-  detok check llama3/ --lists 10000 --seed 7    more, and others
-  detok check llama3/ --ids "62904 102"         one list of yours, in all splits
-  detok check llama3/ --json > certificate.json
+  detok check llama3/                              1000 hostile lists
+  detok check llama3/ --lists 10000 --seed 7       more, and others
+  detok check llama3/ --ids "62904 102"            one list, in all splits
+  detok check llama3/ --json > certificate.json    for machines
 """
 
 

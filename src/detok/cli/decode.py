@@ -12,9 +12,9 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok decode --ids "39 318 737"                        with detok's own tokenizer
-  detok decode llama3/ --file ids.txt                    ids from a file
-  detok encode llama3/ "Hi!" | detok decode llama3/      there and back
+  detok decode --ids "39 318 737"                      with detok's tokenizer
+  detok decode llama3/ --file ids.txt                  ids from a file
+  detok encode llama3/ "Hi!" | detok decode llama3/    there and back
 """
 
 

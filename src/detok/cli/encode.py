@@ -17,9 +17,9 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok encode "Hello 🦜"             with detok's own tokenizer
+  detok encode "Hello 🦜"             with detok's tokenizer
   detok encode llama3/ "Hello 🦜"     with another
-  detok encode llama3/ < README.md    a text from a pipe, its last line end too
+  detok encode llama3/ < README.md    a text from a pipe, to its last line end
 """
 
 

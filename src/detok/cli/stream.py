@@ -21,11 +21,11 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok stream                                     a sample, as a model writes
-  detok stream llama3/ --ids "9906 1917"           ids from the command line
-  my-engine | detok stream llama3/                 ids from a pipe, live
-  detok stream llama3/ --file ids.txt --step 4     ids from a file, four a step
-  detok stream --ids "166 113 255" --show-deltas   what each step gives, and holds
+  detok stream                                    a sample, as a model writes
+  detok stream llama3/ --ids "9906 1917"          ids from the command line
+  my-engine | detok stream llama3/                ids from a pipe, live
+  detok stream llama3/ --file ids.txt --step 4    ids from a file, in fours
+  detok stream --ids "166 113" --show-deltas      what a step gives and holds
 """
 
 # Tokens a second on a terminal, when nobody says otherwise: quick, but one can see it come.

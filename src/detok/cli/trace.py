@@ -21,14 +21,14 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok trace                                           a short text that is hard
-  detok trace llama3/ --text "naïve 🦜"                 a text of yours
-  detok trace llama3/ --ids "62904 102 102470"          ids of yours
-  detok trace mistral/ --text "한국어" --svg out.svg    as a picture
+  detok trace                                          a short text, but hard
+  detok trace llama3/ --text "naïve 🦜"                a text of yours
+  detok trace llama3/ --ids "62904 102 102470"         ids of yours
+  detok trace mistral/ --text "Où ?" --svg out.svg     as a picture
 """
 
 SAMPLE = "Zoë 👩‍🚀 한국 ဗမာ"
-SVG_WIDTH = 108
+PICTURE_WIDTH = 112
 
 
 def command(
@@ -64,14 +64,14 @@ def command(
     rows = trace(made, taken, prompt_ids=o.ids_of(prompt_ids, "--prompt-ids"), **flags)
     name = "the embedded tokenizer" if tokenizer is None else Path(tokenizer).resolve().name
     if svg is not None:
-        console = PipeConsole(record=True, width=SVG_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+        console = PipeConsole(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
         console.print(picture(rows, name))
         console.save_svg(str(svg), title="detok trace")
     if as_json:
         write_json(_plain(made, rows))
     else:
         # A pipe has no width: the picture gets what it needs.
-        PipeConsole(width=None if sys.stdout.isatty() else SVG_WIDTH).print(picture(rows, name))
+        PipeConsole(width=None if sys.stdout.isatty() else PICTURE_WIDTH).print(picture(rows, name))
 
 
 def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow]) -> dict[str, Any]:

@@ -6,41 +6,55 @@ Exact: as the ByteFallback decoder has them, all bytes of a run or none. Eager: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .branches import Branch, agree, behind_border
-from .joiners import OPEN_RUN, Held, Pending, finish_pending, held_by_rules, held_pending
+from .joiners import OPEN_RUN, Held, Pending, held_by_rules, held_pending
 from .rules import byte_of
 from .tail import Cursor, Tail
-from .utf8 import REPLACEMENT, decode_lossy, decode_strict
+from .utf8 import REPLACEMENT, decode_lossy, decode_per_byte, decode_strict
 
-__all__ = ["Broken", "ByteRuns", "LossyRuns", "Run"]
+__all__ = ["Broken", "ByteRuns", "LossyRuns", "Run", "byte_token", "raw_bytes"]
+
+Token = str | bytes
+BytesIn = Callable[[Token], bytes | None]
 
 
 class LossyRuns:
     """
-    Runs of byte tokens, each character given out as it is complete, bad bytes one U+FFFD a maximal subpart (the eager mode).
+    Runs of bytes, each character given out as it is complete; a token that is no bytes ends a run.
 
-    A token that is no byte ends a run.
+    Args:
+        tail: The rules behind.
+        bytes_in: The bytes that a token is, None if it is text.
+        per_byte: Whether bad bytes are one U+FFFD each, or one a maximal subpart.
     """
 
-    def __init__(self, tail: Tail) -> None:
+    def __init__(self, tail: Tail, bytes_in: BytesIn, *, per_byte: bool = False) -> None:
+        self._bytes_in = bytes_in
+        self._per_byte = per_byte
+        self._decode = decode_per_byte if per_byte else decode_lossy
         self.start = Pending(b"", tail.start)
         self.usual = Pending(b"", tail.usual)
         self._tail = tail
 
-    def feed(self, state: Pending, token: str) -> tuple[str, Pending]:
-        byte = byte_of(token)
-        if byte is None:
-            text, pending = (REPLACEMENT if state.bytes else "") + token, b""
+    def feed(self, state: Pending, token: Token) -> tuple[str, Pending]:
+        data = self._bytes_in(token)
+        if data is None:
+            text, pending = self._replaced(state.bytes) + str(token), b""
         else:
-            text, pending = decode_lossy(state.bytes, bytes([byte]))
+            text, pending = self._decode(state.bytes, data)
         out, cursor = self._tail.feed(state.cursor, text)
         more, cursor = self._tail.expect(cursor, pending)
         return out + more, Pending(pending, cursor)
 
+    def _replaced(self, pending: bytes) -> str:
+        return REPLACEMENT * (len(pending) if self._per_byte else bool(pending))
+
     def finish(self, state: Pending) -> str:
-        return finish_pending(self._tail, state)
+        out, cursor = self._tail.feed(state.cursor, self._replaced(state.bytes))
+        return out + self._tail.finish(cursor)
 
     def border(self, state: Pending, shown: str) -> Pending:
         return Pending(state.bytes, state.cursor.passing_over(shown))
@@ -48,11 +62,12 @@ class LossyRuns:
     def held(self, state: Pending) -> Held:
         return held_pending(self._tail, state)
 
-    def settles(self, token: str) -> bool:
-        return byte_of(token) is None and self._tail.settles(token)
+    def settles(self, token: Token) -> bool:
+        return self._bytes_in(token) is None and self._tail.settles(str(token))
 
-    def bytes_of(self, token: str) -> bytes:
-        return _byte_token_bytes(token)
+    def bytes_of(self, token: Token) -> bytes:
+        data = self._bytes_in(token)
+        return str(token).encode() if data is None else data
 
 
 class Run(NamedTuple):
@@ -136,9 +151,15 @@ class ByteRuns:
         return byte_of(token) is None and self._tail.settles(token)
 
     def bytes_of(self, token: str) -> bytes:
-        return _byte_token_bytes(token)
+        return byte_token(token) or token.encode()
 
 
-def _byte_token_bytes(token: str) -> bytes:
-    byte = byte_of(token)
-    return token.encode() if byte is None else bytes([byte])
+def byte_token(token: Token) -> bytes | None:
+    """The byte that a token ``<0xHH>`` is."""
+    byte = byte_of(str(token))
+    return None if byte is None else bytes([byte])
+
+
+def raw_bytes(token: Token) -> bytes | None:
+    """The bytes of a token that is bytes."""
+    return token if isinstance(token, bytes) else None

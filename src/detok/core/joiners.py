@@ -27,13 +27,13 @@ TEXT_RULE = "a rule over the text"
 
 
 class Joiner(Protocol):
-    """Joins tokens into one text and runs it through the tail."""
+    """Joins tokens into one text and runs it through the tail. Tokens are text, or bytes where the vocabulary has bytes."""
 
     start: Any
     usual: Any
     """The state in which nothing is held."""
 
-    def feed(self, state: Any, token: str, /) -> tuple[str, Any]:
+    def feed(self, state: Any, token: Any, /) -> tuple[str, Any]:
         """Take one token and return the text that is certain now, and the next state."""
         ...
 
@@ -54,11 +54,11 @@ class Joiner(Protocol):
         """Return what is held, and why."""
         ...
 
-    def settles(self, token: str, /) -> bool:
+    def settles(self, token: Any, /) -> bool:
         """Whether the state after ``token`` is the same whatever came before it."""
         ...
 
-    def bytes_of(self, token: str, /) -> bytes:
+    def bytes_of(self, token: Any, /) -> bytes:
         """Return the exact bytes that a token is, neither first nor last and whatever its neighbours make of them."""
         ...
 
@@ -112,15 +112,21 @@ def held_by_rules(text: str) -> Held:
 
 
 class Bytes:
-    """All tokens are bytes of one text (ByteLevel)."""
+    """
+    All tokens are bytes of one text.
 
-    def __init__(self, tail: Tail, to_bytes: Callable[[str], bytes]) -> None:
+    Args:
+        tail: The rules behind.
+        to_bytes: The bytes that a token is.
+    """
+
+    def __init__(self, tail: Tail, to_bytes: Callable[[Any], bytes]) -> None:
         self.start = Pending(b"", tail.start)
         self.usual = Pending(b"", tail.usual)
         self._tail = tail
         self._to_bytes = to_bytes
 
-    def feed(self, state: Pending, token: str) -> tuple[str, Pending]:
+    def feed(self, state: Pending, token: Any) -> tuple[str, Pending]:
         text, pending = decode_lossy(state.bytes, self._to_bytes(token))
         out, cursor = self._tail.feed(state.cursor, text)
         more, cursor = self._tail.expect(cursor, pending)
@@ -135,12 +141,12 @@ class Bytes:
     def held(self, state: Pending) -> Held:
         return held_pending(self._tail, state)
 
-    def settles(self, token: str) -> bool:
+    def settles(self, token: Any) -> bool:
         data = self._to_bytes(token)
         text, _ = decode_lossy(b"", data)
         return settles(data) and self._tail.settles(text.replace(REPLACEMENT, ""))
 
-    def bytes_of(self, token: str) -> bytes:
+    def bytes_of(self, token: Any) -> bytes:
         return self._to_bytes(token)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import UnknownTokenId
-from .byte_runs import ByteRuns, LossyRuns
+from .byte_runs import ByteRuns, LossyRuns, byte_token, raw_bytes
 from .char_rules import ByteTokenText, CharRule, StripText, Substitute
 from .cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP
 from .joiners import Bytes, Concatenation, Held, Joiner, LastPiece
@@ -27,8 +27,10 @@ from .rules import (
     Fuse,
     JoinWithSpaces,
     Metaspace,
+    RawBytes,
     Replace,
     Rule,
+    SentencePiece,
     Strip,
     WordPiece,
     byte_level_bytes,
@@ -36,7 +38,7 @@ from .rules import (
     byte_of,
 )
 from .tail import Tail, TextStage
-from .token_stages import EachToken, FirstToken, LastToken, Repeats, Runs, TokenStage
+from .token_stages import EachToken, FirstToken, LastToken, LeadingSpace, Repeats, Runs, TokenStage
 from .utf8 import REPLACEMENT
 from .vocabulary import Piece, Vocabulary
 
@@ -65,6 +67,7 @@ class Pipeline:
         self.options = options
         self.notes: list[str] = []
         """What is held longer than the laws would like, and why, for people."""
+        self._specials_split = any(isinstance(r, SentencePiece) or (isinstance(r, RawBytes) and r.specials_split) for r in rules)
         tokens, joiner, text = self._split(list(rules))
         self._byte_tokens = any(isinstance(stage, Runs) for stage in tokens)
         if options.clean_up_tokenization_spaces:
@@ -92,14 +95,20 @@ class Pipeline:
                     return self._feed_text(state, REPLACEMENT)
                 case "error":
                     raise UnknownTokenId(token_id)
-        if piece.special and self.options.skip_special_tokens:
-            return "", state
+        token: Any = piece.text if piece.data is None else piece.data
+        if piece.special:
+            if self.options.skip_special_tokens:
+                if not self._specials_split:
+                    return "", state
+                token = ""
+            elif self._specials_split:
+                token = piece.text
         if self._keeps_border:
             if piece.added and state.after_added:
                 return self._feed_text(state, piece.text)
             state = state._replace(after_added=piece.added)
         out, front, joint = "", [], state.joint
-        tokens: tuple[str, ...] = (piece.text,)
+        tokens: tuple[Any, ...] = (token,)
         for stage, at in zip(self._front, state.front, strict=True):
             tokens, at = _through(stage, at, tokens)
             front.append(at)
@@ -150,27 +159,28 @@ class Pipeline:
     def settles(self, token_id: int) -> bool:
         """Whether the state after this id, which is not the first, is the same whatever came before it."""
         piece = self.vocabulary.piece(token_id)
-        if piece is None or not self.says(token_id) or not all(stage.forgets for stage in self._front):
+        # Of two stages one may swallow a token, and the other be before its first: then nothing is certain.
+        if piece is None or not self.says(token_id) or len(self._front) > 1:
             return False
-        # Two stages of which one can swallow a token: the other may still be before its first.
-        tokens = self._middle(piece.text)
-        return len(self._front) < 2 and bool(tokens) and all(map(self._joiner.settles, tokens))
+        token = piece.text if piece.data is None else piece.data
+        tokens = self._middle(token)
+        return bool(tokens) and all(stage.forgets(token) for stage in self._front) and all(map(self._joiner.settles, tokens))
 
     def token_bytes(self, piece: Piece) -> bytes:
         """Return the exact bytes of a piece, in the middle of a text and whatever stands beside it (law 10)."""
         if self._byte_tokens and (byte := byte_of(piece.text)) is not None:
             return bytes([byte])
-        return b"".join(map(self._joiner.bytes_of, self._middle(piece.text)))
+        return b"".join(map(self._joiner.bytes_of, self._middle(piece.text if piece.data is None else piece.data)))
 
-    def _middle(self, token: str) -> tuple[str, ...]:
-        tokens: tuple[str, ...] = (token,)
+    def _middle(self, token: Any) -> tuple[Any, ...]:
+        tokens: tuple[Any, ...] = (token,)
         for stage in self._front:
             tokens = tuple(out for token in tokens for out in stage.middle(token))
         return tokens
 
     def _split(self, rules: list[Rule]) -> tuple[list[TokenStage], Callable[[Tail], Joiner], list[TextRule]]:
         """Sort the rules: those over tokens, the one that joins, those over text."""
-        self._spell: Callable[[str], str] = str
+        self._spell: Callable[[str], Any] = str
         front: list[TokenStage] = []
         while rules:
             rule = rules.pop(0)
@@ -181,9 +191,19 @@ class Pipeline:
                 case ByteLevel():
                     self._spell = byte_level_spelling
                     return front, lambda tail: Bytes(tail, byte_level_bytes), self._over_text(rules)
+                case RawBytes(specials_split=True):
+                    return front, lambda tail: LossyRuns(tail, raw_bytes), self._over_text(rules)
+                case RawBytes():
+                    self._spell = str.encode
+                    return front, lambda tail: Bytes(tail, bytes), self._over_text(rules)
+                case SentencePiece():
+                    strips = rule.add_dummy_prefix or rule.remove_extra_whitespaces
+                    front.append(LeadingSpace(strips=strips, every=rule.remove_extra_whitespaces))
+                    return front, lambda tail: LossyRuns(tail, raw_bytes, per_byte=True), self._over_text(rules)
                 case ByteFallback() if joins:
-                    runs = LossyRuns if self.options.byte_fallback == "eager" else ByteRuns
-                    return front, runs, self._over_text(rules)
+                    if self.options.byte_fallback == "eager":
+                        return front, lambda tail: LossyRuns(tail, byte_token), self._over_text(rules)
+                    return front, ByteRuns, self._over_text(rules)
                 case BPEDecoder() if joins:
                     return front, _last_piece(rule), self._over_text(rules)
                 case _:
@@ -204,7 +224,7 @@ class Pipeline:
                 return LastToken(rule.inner, rule.last)
             case Strip() | Replace():
                 return EachToken(rule.each)
-        raise AssertionError(rule)  # Fuse and ByteLevel join, and are no rules over tokens
+        raise AssertionError(rule)  # all others join, and are no rules over tokens
 
     def _over_text(self, rules: Sequence[Rule]) -> list[TextRule]:
         """What each rule becomes when the whole text is one token: the first, and the last."""
@@ -230,6 +250,8 @@ class Pipeline:
                     if rule.cleanup:
                         found.append([Substitute(*pair) for pair in WORDPIECE_CLEANUP])
                         found.append([Substitute(rule.word_delimiter_token, " ")])
+                case RawBytes() | SentencePiece():
+                    raise AssertionError(rule)  # over joined text there are no pieces any more
                 case ByteLevel():
                     self.notes.append("all but visible ASCII is held: ByteLevel over joined text looks at the whole of it")
                     found.append(ByteLevelText())

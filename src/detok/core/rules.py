@@ -22,8 +22,10 @@ __all__ = [
     "Fuse",
     "JoinWithSpaces",
     "Metaspace",
+    "RawBytes",
     "Replace",
     "Rule",
+    "SentencePiece",
     "Strip",
     "WordPiece",
     "byte_level_bytes",
@@ -151,7 +153,44 @@ class JoinWithSpaces:
         return f" {token}"
 
 
-Rule = ByteLevel | ByteFallback | Fuse | Strip | Replace | Metaspace | WordPiece | BPEDecoder | CTC | JoinWithSpaces
+@dataclass(frozen=True, slots=True)
+class RawBytes:
+    """
+    The pieces are bytes (tiktoken, RWKV); the bytes of all of them are one text, decoded lossily.
+
+    With ``specials_split`` (Tekken) a special piece, skipped or not, ends what is incomplete, and is text of its own.
+    """
+
+    specials_split: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePiece:
+    """
+    ``DecodeIds`` of SentencePiece: ``▁`` is a space, byte pieces come in runs that any other piece ends, one U+FFFD a bad byte.
+
+    While there is no text yet, a piece loses one leading ``▁``: the first that has one with ``add_dummy_prefix``, every one with
+    ``remove_extra_whitespaces``.
+    """
+
+    add_dummy_prefix: bool
+    remove_extra_whitespaces: bool
+
+
+Rule = (
+    RawBytes
+    | SentencePiece
+    | ByteLevel
+    | ByteFallback
+    | Fuse
+    | Strip
+    | Replace
+    | Metaspace
+    | WordPiece
+    | BPEDecoder
+    | CTC
+    | JoinWithSpaces
+)
 
 
 def byte_of(token: str) -> int | None:

@@ -8,16 +8,19 @@ streams and a stream can be kept, copied and sent as a value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from .rules import byte_of
 from .texts import append
 from .utf8 import REPLACEMENT, decode_lossy, decode_strict
 
-__all__ = ["EachToken", "FirstToken", "LastToken", "Repeats", "Runs", "State", "TokenStage"]
+__all__ = ["EachToken", "FirstToken", "LastToken", "LeadingSpace", "Repeats", "Runs", "State", "TokenStage"]
 
 State = object
-Tokens = tuple[str, ...]
+Token = Any
+"""Text; or bytes, where a vocabulary has bytes (only `LeadingSpace` meets these)."""
+
+Tokens = tuple[Token, ...]
 
 
 class TokenStage(Protocol):
@@ -27,10 +30,7 @@ class TokenStage(Protocol):
     usual: State
     """The state that most tokens leave as it is."""
 
-    forgets: bool
-    """Whether what follows a token does not depend on the tokens before it, the first one apart."""
-
-    def feed(self, state: State, token: str) -> tuple[Tokens, State]:
+    def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
         """Take one token and return the tokens that are certain now, and the next state."""
         ...
 
@@ -38,8 +38,12 @@ class TokenStage(Protocol):
         """Return the tokens that were held for the end."""
         ...
 
-    def middle(self, token: str) -> Tokens:
+    def middle(self, token: Token) -> Tokens:
         """Return what a token gives that is neither the first nor the last, nor equal to its neighbours."""
+        ...
+
+    def forgets(self, token: Token) -> bool:
+        """Whether what follows this token, which is not the first, does not depend on those before it."""
         ...
 
 
@@ -48,19 +52,21 @@ class EachToken:
 
     start: State = None
     usual: State = None
-    forgets = True
 
     def __init__(self, each: Callable[[str], str]) -> None:
         self._each = each
 
-    def feed(self, state: State, token: str) -> tuple[Tokens, State]:
+    def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
         return (self._each(token),), None
 
     def finish(self, state: State) -> Tokens:
         return ()
 
-    def middle(self, token: str) -> Tokens:
+    def middle(self, token: Token) -> Tokens:
         return (self._each(token),)
+
+    def forgets(self, token: Token) -> bool:
+        return True
 
 
 class FirstToken:
@@ -68,19 +74,21 @@ class FirstToken:
 
     start: State = False
     usual: State = True
-    forgets = True
 
     def __init__(self, first: Callable[[str], str], rest: Callable[[str], str]) -> None:
         self._first, self._rest = first, rest
 
-    def feed(self, state: State, token: str) -> tuple[Tokens, State]:
+    def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
         return ((self._rest if state else self._first)(token),), True
 
     def finish(self, state: State) -> Tokens:
         return ()
 
-    def middle(self, token: str) -> Tokens:
+    def middle(self, token: Token) -> Tokens:
         return (self._rest(token),)
+
+    def forgets(self, token: Token) -> bool:
+        return True
 
 
 class LastToken:
@@ -88,19 +96,21 @@ class LastToken:
 
     start: State = None
     usual: State = None
-    forgets = False
 
     def __init__(self, inner: Callable[[str], str], last: Callable[[str], str]) -> None:
         self._inner, self._last = inner, last
 
-    def feed(self, state: State, token: str) -> tuple[Tokens, State]:
+    def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
         return (() if state is None else (self._inner(str(state)),)), token
 
     def finish(self, state: State) -> Tokens:
         return () if state is None else (self._last(str(state)),)
 
-    def middle(self, token: str) -> Tokens:
+    def middle(self, token: Token) -> Tokens:
         return (self._inner(token),)
+
+    def forgets(self, token: Token) -> bool:
+        return False
 
 
 class Repeats:
@@ -108,12 +118,11 @@ class Repeats:
 
     start: State = None
     usual: State = None
-    forgets = True
 
     def __init__(self, each: Callable[[str], str]) -> None:
         self._each = each
 
-    def feed(self, state: State, token: str) -> tuple[Tokens, State]:
+    def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
         if token == state:
             return (), state
         text = self._each(token)
@@ -122,9 +131,44 @@ class Repeats:
     def finish(self, state: State) -> Tokens:
         return ()
 
-    def middle(self, token: str) -> Tokens:
+    def middle(self, token: Token) -> Tokens:
         text = self._each(token)
         return (text,) if text else ()
+
+    def forgets(self, token: Token) -> bool:
+        return True
+
+
+class LeadingSpace:
+    """
+    While there is no text yet, a piece loses one leading ``▁``; all others are spaces (SentencePiece). The state: is there text?
+
+    Args:
+        strips: Whether anything is lost at all.
+        every: Whether every piece loses one until there is text, or only the first that has one.
+    """
+
+    start: State = False
+    usual: State = True
+
+    def __init__(self, *, strips: bool, every: bool) -> None:
+        self._strips, self._every = strips, every
+
+    def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
+        if isinstance(token, bytes):
+            return (token,), True
+        lost = self._strips and not state and token.startswith("▁")
+        text = token[lost:].replace("▁", " ")
+        return (text,), state or bool(text) or (lost and not self._every)
+
+    def finish(self, state: State) -> Tokens:
+        return ()
+
+    def middle(self, token: Token) -> Tokens:
+        return (token if isinstance(token, bytes) else token.replace("▁", " "),)
+
+    def forgets(self, token: Token) -> bool:
+        return isinstance(token, str) and bool(token.strip("▁"))
 
 
 class Runs:
@@ -137,12 +181,11 @@ class Runs:
 
     start: State = None
     usual: State = None
-    forgets = False
 
     def __init__(self, *, eager: bool) -> None:
         self._eager = eager
 
-    def feed(self, state: State, token: str) -> tuple[Tokens, State]:
+    def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
         byte = byte_of(token)
         if byte is None:
             return (*self.finish(state), token), None
@@ -166,8 +209,11 @@ class Runs:
             return (REPLACEMENT,)
         return (REPLACEMENT,) * count if pending else ("".join(pieces),)
 
-    def middle(self, token: str) -> Tokens:
+    def middle(self, token: Token) -> Tokens:
         return (token,)
+
+    def forgets(self, token: Token) -> bool:
+        return False
 
 
 def _open_run(state: State) -> tuple[bytes, tuple[str, ...], int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from codecs import utf_8_decode
 
-__all__ = ["REPLACEMENT", "decode_lossy", "decode_strict", "may_begin", "settles"]
+__all__ = ["REPLACEMENT", "decode_lossy", "decode_per_byte", "decode_strict", "may_begin", "settles"]
 
 REPLACEMENT = "\ufffd"
 
@@ -45,6 +45,20 @@ def decode_strict(pending: bytes, data: bytes) -> tuple[str, bytes] | None:
     if rest[:1] == b"\xed" and rest[1:] >= b"\xa0":
         return None
     return text, rest
+
+
+def decode_per_byte(pending: bytes, data: bytes) -> tuple[str, bytes]:
+    """The same as `decode_lossy`, but with one U+FFFD for each byte that belongs to no character, as SentencePiece has it."""
+    out = []
+    for byte in data:
+        decoded = decode_strict(pending, bytes([byte]))
+        if decoded is None:
+            # The bytes that were kept begin no character, and only the first of them could.
+            out.append(REPLACEMENT * len(pending))
+            decoded = decode_strict(b"", bytes([byte])) or (REPLACEMENT, b"")
+        text, pending = decoded
+        out.append(text)
+    return "".join(out), pending
 
 
 def may_begin(pending: bytes, character: str) -> bool:

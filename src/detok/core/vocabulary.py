@@ -22,6 +22,9 @@ class Piece:
     added: bool = False
     """From the added vocabulary, special or not."""
 
+    data: bytes | None = None
+    """For vocabularies of bytes: what the piece is; ``text`` is then for display only."""
+
 
 class Vocabulary(Protocol):
     """A table from ids to pieces, possibly with holes. It never changes once a tokenizer has been made of it."""

@@ -18,14 +18,11 @@ class SharedId(NamedTuple):
 
 
 def shared_ids(tokenizer: Tokenizer) -> tuple[SharedId, ...]:
-    """Return every id that two tokens of the model have; nothing if the library has no list of its tokens."""
-    # Only the library's object knows: by ids, as `vocabulary` is read, the second token is never met.
-    library = getattr(tokenizer.library, "_tokenizer", None)
-    if library is None:
-        return ()
+    """Return every id that two tokens of the model have."""
+    # Only the library knows: by ids, as `vocabulary` is read, the second token is never met.
     tokens: dict[int, str] = {}
     found = []
-    for token, token_id in sorted(library.get_vocab(with_added_tokens=False).items()):
+    for token, token_id in sorted(tokenizer.library.tokens().items()):
         other = tokens.setdefault(token_id, token)
         if other != token:
             found.append(SharedId(token_id, other, token))

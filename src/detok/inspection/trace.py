@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex
 
@@ -132,8 +131,8 @@ def fault_of(naive: str, before: str, after: str, right: str) -> Fault | None:
 
 
 def _rest(stream: TextStream) -> str:
-    """What would come if the stream ended here. A copy is finished, which is cheap: a stream is nothing but where it stands."""
-    return copy(stream).finish()
+    """What would come if the stream ended here. A copy is finished, so that the stream itself goes on."""
+    return stream.copy().finish()
 
 
 def _row(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
-from ..errors import MissingExtra, SourceError, UnknownDecoder
+from ..errors import MissingExtra, OptionError, SourceError, UnknownDecoder
 from .decoder_json import rules_of
 from .huggingface_config import TokenizerConfig, read_config
 from .tokenizer import Tokenizer
@@ -59,17 +60,25 @@ class HuggingFaceVocabulary:
 
 
 class HuggingFaceLibrary:
-    """The library's own one-shot decode, with transformers' clean-up behind it where that is on."""
+    """The library's own one-shot decode; with ``cleans_up``, transformers' clean-up behind it."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
+    def __init__(self, tokenizer: tokenizers.Tokenizer, *, cleans_up: bool) -> None:
         import tokenizers
 
-        self.name = f"tokenizers {tokenizers.__version__}"
+        self.name = f"tokenizers {tokenizers.__version__}" + (" and transformers' clean-up" if cleans_up else "")
         self._tokenizer = tokenizer
+        self._cleans_up = cleans_up
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        """Decode ids that are within 32 bits; others raise OverflowError there."""
-        return self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
+        """Decode; ids that do not fit into 32 bits, at which the library raises, are left out."""
+        asked = [token_id for token_id in ids if 0 <= token_id < 1 << 32]
+        text: str = self._tokenizer.decode(asked, skip_special_tokens=skip_special_tokens)
+        return clean_up(text, TRANSFORMERS_CLEANUP) if self._cleans_up else text
+
+    def tokens(self) -> Mapping[str, int]:
+        """Every token of the model with its id."""
+        tokens: Mapping[str, int] = self._tokenizer.get_vocab(with_added_tokens=False)
+        return tokens
 
 
 class HuggingFaceEncoder:
@@ -79,7 +88,11 @@ class HuggingFaceEncoder:
         self._tokenizer = tokenizer
 
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+        try:
+            ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+        except TypeError as error:
+            accepted = "it is a str without lone surrogates, which no UTF-8 can spell"
+            raise OptionError(option="text", value=text, accepted=accepted) from error
         return ids
 
 
@@ -113,7 +126,7 @@ def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config:
         HuggingFaceVocabulary(tokenizer),
         rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=_compile_regex),
         encoder=HuggingFaceEncoder(tokenizer),
-        library=HuggingFaceLibrary(tokenizer),
+        library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
         cleans_up=cleans_up,
         source=source,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -20,11 +20,17 @@ class Encoder(Protocol):
 
 
 class Library(Protocol):
-    """The tokenizer's own one-shot decode, for ids that it accepts: the judge of `detok check`."""
+    """The tokenizer's own one-shot decode: the judge of `detok check`."""
 
     name: str
 
-    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str: ...
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Decode; ids at which the library would raise are left out, since a stream skips them."""
+        ...
+
+    def tokens(self) -> Mapping[str, int]:
+        """Every token with its id, as the library lists them: here two tokens may be seen to share one."""
+        ...
 
 
 class Tokenizer(Decoder):
@@ -50,7 +56,13 @@ class Tokenizer(Decoder):
         self._encoder = encoder
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        """Return the ids of a text, by the tokenizer's own library, with the special tokens that its template adds."""
+        """
+        Return the ids of a text, by the tokenizer's own library, with the special tokens that its template adds.
+
+        Raises:
+            OptionError: The text cannot be encoded: it has a lone surrogate, or is no str.
+            EncodeUnsupported: There is no encoder for this kind of tokenizer.
+        """
         return self._encoder(text, add_special_tokens=add_special_tokens)
 
     @cached_property

@@ -1,0 +1,70 @@
+"""The command as a whole: version, help, and what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import detok
+from detok.cli.output import one_line, visible
+from tests.cli.support import run
+
+COMMANDS = ["stream", "decode", "encode", "trace", "check"]
+
+
+def test_version_is_that_of_the_package() -> None:
+    """One line."""
+    assert run("--version").stdout == f"detok {detok.__version__}\n"
+
+
+def test_help_lists_the_commands() -> None:
+    """Each with a line that is not cut off."""
+    shown = run("--help").stdout
+    assert all(f"  {name}  " in shown for name in COMMANDS)
+    assert "..." not in shown.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_has_examples(name: str) -> None:
+    """A line an example, of which none is broken on a terminal of 80 columns."""
+    shown = run(name, "--help").stdout
+    examples = shown.partition("Examples:\n")[2].strip().splitlines()
+    assert len(examples) >= 3
+    assert all(f"detok {name}" in line for line in examples)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("library", ["typer", "rich"])
+def test_missing_library_is_named_with_its_extra(library: str, tmp_path: Path) -> None:
+    """Without the libraries of the command line, the command says what to install; no traceback."""
+    (tmp_path / f"{library}.py").write_text(f"raise ModuleNotFoundError('no {library}', name='{library}')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "detok", "--version"]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'detok[cli]'" in done.stderr
+    assert library in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_error_inside_is_no_missing_library(tmp_path: Path) -> None:
+    """Any other import that fails is a bug, and looks like one."""
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no x', name='x')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "detok", "--version"]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)
+    assert "Traceback" in done.stderr
+
+
+def test_visible_text_cannot_harm_a_terminal() -> None:
+    """Controls and marks of direction are escaped, letters of all scripts are not, and a lone mark has something to stand on."""
+    assert visible("a é 한 🦜") == "a é 한 🦜"
+    assert visible("\x1b[1m\x9b\u202e\u200d") == "\\x1b[1m\\x9b\\u202e\\u200d"
+    assert visible("a\u200d ", space="␣", keep="\u200d") == "a\u200d␣"
+    assert visible("\u0301") == "◌\u0301"
+    assert visible("") == ""
+    assert one_line("a\n b\x00") == "a b\\x00"

@@ -1,0 +1,113 @@
+"""The trace tells what a stream does, and what a naive decode would have done wrong."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import detok
+from detok.inspection import Summary, summary, trace
+from detok.inspection.trace import fault_of
+from tests.support.handmade import BYTE_LEVEL, FUSE, METASPACE, UNDERSCORE, WORDPIECE, byte_level_tokens, make, sequence, strip
+
+EMBEDDED = detok.load(detok.EMBEDDED)
+SPACED = detok.load(make(METASPACE, ("<s>", "▁Hi", "▁there", "!"), special=["<s>"], added=["!"]))
+
+
+@given(st.lists(st.integers(-2, EMBEDDED.vocab_size + 2)), st.booleans())
+def test_trace_texts_are_the_decode(ids: list[int], skips: bool) -> None:
+    """What comes out of all rows is what a decode gives, and there is a row for each id and one for the end."""
+    rows = trace(EMBEDDED, ids, skip_special_tokens=skips)
+    assert summary(rows).right == EMBEDDED.decode(ids, skip_special_tokens=skips)
+    assert [row.token_id for row in rows] == [*ids, None]
+    assert [row.position for row in rows] == list(range(len(ids) + 1))
+
+
+def test_trace_of_a_cut_character_holds_its_bytes() -> None:
+    """While a character is incomplete its bytes are held, with the reason; each of its tokens alone is broken."""
+    first, second, last = trace(EMBEDDED, EMBEDDED.encode("ë"))
+    assert (first.bytes, first.held, first.held_because, first.text) == (b"\xc3", b"\xc3", "incomplete character", "")
+    assert (second.bytes, second.held, second.held_because, second.text) == (b"\xab", "", "", "ë")
+    assert [first.naive, second.naive] == ["\ufffd", "\ufffd"]
+    assert [first.fault, second.fault, last.fault] == ["broken character", "broken character", None]
+
+
+def test_trace_of_an_unfinished_character_gives_it_at_the_end() -> None:
+    """What is still held comes out of the last row."""
+    rows = trace(EMBEDDED, EMBEDDED.encode("ë")[:1])
+    assert [row.text for row in rows] == ["", "\ufffd"]
+    assert rows[-1].token_id is None
+    assert rows[-1].held == ""
+
+
+def test_trace_of_bytes_that_are_no_text_finds_no_fault() -> None:
+    """U+FFFD is no fault where the right text has it too."""
+    tokenizer = detok.load(make(BYTE_LEVEL, byte_level_tokens(b"\xff", b"A")))
+    assert [row.fault for row in trace(tokenizer, [0, 1])] == [None, None, None]
+
+
+def test_trace_of_words_finds_lost_spaces() -> None:
+    """Each word alone is the first word, and loses its space; the first one is right."""
+    rows = trace(SPACED, [1, 2, 3])
+    assert [row.naive for row in rows] == ["Hi", "there", "!", ""]
+    assert [row.fault for row in rows] == [None, "lost space", None, None]
+    assert summary(rows) == Summary(right="Hi there!", naive="Hithere!", faults=1)
+
+
+def test_trace_behind_a_prompt_finds_the_first_space_lost() -> None:
+    """Behind a prompt the first word is not the first, and no text of the prompt comes out."""
+    rows = trace(SPACED, [2], prompt_ids=[1])
+    assert (rows[0].text, rows[0].naive, rows[0].fault) == (" there", "there", "lost space")
+
+
+def test_trace_of_text_released_late_blames_the_right_tokens() -> None:
+    """A token that ends a byte run releases it; the token itself is judged by what it adds."""
+    tokens = ("<0xC3>", "<0xAB>", "▁x", "y")
+    tokenizer = detok.load(make(sequence(UNDERSCORE, {"type": "ByteFallback"}, FUSE, strip(1, 0)), tokens))
+    rows = trace(tokenizer, [0, 1, 3, 2])
+    assert [row.text for row in rows] == ["", "", "ëy", " x", ""]
+    assert [row.fault for row in rows] == ["broken character", "broken character", None, "lost space", None]
+
+
+def test_trace_with_clean_up_finds_wrong_spaces() -> None:
+    """A space that clean-up takes away is wrong, in the token that has it and in the one that only a later token shows wrong."""
+    tokenizer = detok.load(make(BYTE_LEVEL, byte_level_tokens(b"a", b" .", b" ", b".")))
+    rows = trace(tokenizer, [0, 1, 2, 3], clean_up_tokenization_spaces=True)
+    assert summary(rows).right == "a.."
+    assert [row.fault for row in rows] == [None, "wrong space", "wrong space", None, None]
+
+
+def test_trace_of_word_parts_finds_their_marks() -> None:
+    """The mark of a word part stays when the part is decoded alone."""
+    rows = trace(detok.load(make(WORDPIECE, ("a", "##b"))), [0, 1])
+    assert (rows[1].text, rows[1].naive, rows[1].fault) == ("b", "##b", "other")
+
+
+def test_trace_tells_kinds_of_tokens_apart() -> None:
+    """Special, added and unknown ids are marked; an unknown id has neither piece nor bytes."""
+    special, added, unknown, beyond = trace(SPACED, [0, 3, 99, 1 << 70])[:4]
+    assert (special.special, special.added, special.unknown, special.piece) == (True, True, False, "<s>")
+    assert (added.special, added.added, added.unknown) == (False, True, False)
+    for row in (unknown, beyond):
+        assert (row.unknown, row.piece, row.bytes, row.text, row.naive, row.fault) == (True, None, b"", "", "", None)
+
+
+def test_trace_survives_a_library_that_fails() -> None:
+    """Where the library panics on an id alone, a naive decode sends nothing."""
+    tokenizer = detok.load(make(sequence(FUSE, strip(0, 3)), (" ", "a")))
+    rows = trace(tokenizer, [0, 1])
+    assert [(row.text, row.naive, row.fault) for row in rows[:2]] == [("", "", None), (" a", "a", "lost space")]
+
+
+def test_trace_with_unknown_ids_as_errors_raises() -> None:
+    """The options are those of a stream, and so are the errors."""
+    with pytest.raises(detok.UnknownTokenId):
+        trace(EMBEDDED, [1 << 30], unknown_ids="error")
+    with pytest.raises(detok.TokenTypeError):
+        trace(EMBEDDED, ["1"])  # type: ignore[list-item]  # wrong on purpose
+
+
+def test_fault_of_equal_texts_is_none() -> None:
+    """A naive decode that is what the token adds is right, whatever was held before."""
+    assert fault_of("b", before="a", after="ab", right="abc") is None
