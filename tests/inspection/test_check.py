@@ -12,6 +12,7 @@ import pytest
 import detok
 from detok.inspection import Certificate, check
 from detok.tokenizers import Tokenizer
+from detok.tokenizers.huggingface import HuggingFaceLibrary
 from tests.support.handmade import FUSE, handmade, make, sequence, strip
 from tests.support.vocabularies import real
 
@@ -162,8 +163,9 @@ def test_check_does_not_compare_where_the_library_fails() -> None:
 def test_check_with_clean_up_from_the_configuration_is_clean() -> None:
     """Where the configuration turns clean-up on, the judge cleans up too."""
     tokens = ("a", " .", " n't", " ", "'", "s")
-    base = detok.load(make(FUSE, tokens))
-    tokenizer = Tokenizer(base.vocabulary, base.rules, encoder=base.encode, library=base.library, cleans_up=True)
+    library = make(FUSE, tokens)
+    base, judge = detok.load(library), HuggingFaceLibrary(library, cleans_up=True)
+    tokenizer = Tokenizer(base.vocabulary, base.rules, encoder=base.encode, library=judge, cleans_up=True)
     certificate = check(tokenizer, lists=100)
     assert certificate.ok, certificate.differences
     assert check(tokenizer, ids=[0, 1]).ok

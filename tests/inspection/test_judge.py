@@ -23,6 +23,9 @@ def with_library(error: BaseException) -> Tokenizer:
         def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
             raise error
 
+        def tokens(self) -> dict[str, int]:
+            return {}
+
     return Tokenizer(EMBEDDED.vocabulary, EMBEDDED.rules, encoder=EMBEDDED.encode, library=Library())
 
 

@@ -9,7 +9,6 @@ import detok
 import tokenizers
 from detok.inspection import check
 from detok.inspection.shared_ids import SharedId, shared_ids
-from detok.tokenizers import Tokenizer
 from tests.support.handmade import make
 
 
@@ -27,14 +26,3 @@ def test_shared_id_in_a_huge_vocabulary_is_found() -> None:
 def test_shared_ids_of_an_ordinary_vocabulary_are_none() -> None:
     """No complaint where there is nothing to complain of."""
     assert shared_ids(detok.load(detok.EMBEDDED)) == ()
-
-
-def test_shared_ids_of_a_library_without_a_list_are_none() -> None:
-    """What a library does not tell cannot be looked through."""
-    base = detok.load(detok.EMBEDDED)
-
-    class Library:
-        name = "silent"
-        decode = staticmethod(base.library.decode)
-
-    assert shared_ids(Tokenizer(base.vocabulary, base.rules, encoder=base.encode, library=Library())) == ()

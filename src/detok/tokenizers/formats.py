@@ -1,8 +1,8 @@
 """
 What detok can load: a row a format, told apart by content, not by name.
 
-A row says how a file or an object of the format is recognised, without importing its library, and which module makes a tokenizer of it. The
-module is imported when the row was chosen. Each such module has ``from_file(path, **settings)`` or ``from_object(source, **settings)``.
+A row says how a file or an object of the format is recognised, without importing its library, and which module makes a
+tokenizer of it; that is imported when the row was chosen, and has ``from_file(path)``, ``from_object(source)``, or both.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def _is_vocab_json(head: bytes) -> bool:
 
 def _is_sentencepiece(head: bytes) -> bool:
     # A ModelProto begins with its pieces: field 1, a length, and in it field 1 again, the piece's text, then its score.
-    return re.match(rb"\n[\x02-\x7f]\n[\x00-\x7d]", head, re.DOTALL) is not None or (
-        head[:1] == b"\n" and head[2:4] in (b"\x01\n",)
-    )
+    return re.match(rb"\n[\x02-\x7f]\n[\x00-\x7d]", head, re.DOTALL) is not None
 
 
 def _is_word_list(head: bytes) -> bool:
