@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +67,8 @@ def command(
     if svg is not None:
         console = PipeConsole(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
         console.print(picture(rows, name))
-        console.save_svg(str(svg), title="detok trace")
+        # Without the web font that rich names: a picture asks no host for anything, and falls back to the reader's own.
+        svg.write_text(re.sub(r"@font-face\s*\{.*?\}", "", console.export_svg(title="detok trace"), flags=re.DOTALL))
     if as_json:
         write_json(_plain(made, rows))
     else:
