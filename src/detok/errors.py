@@ -24,6 +24,16 @@ __all__ = [
 class DetokError(Exception):
     """The root of the tree."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # By fields, since most are made with keywords: an error crosses to another process as it is.
+        return _rebuilt, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuilt(kind: type[DetokError], args: tuple[object, ...], fields: dict[str, object]) -> DetokError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
+
 
 class UsageError(DetokError):
     """The caller asked for something that cannot be."""
@@ -41,28 +51,31 @@ class OptionError(UsageError, ValueError):
 
 
 class TokenTypeError(UsageError, TypeError):
-    """Something that is no integer stood where a token id belongs."""
+    """Something that is no integer stood where a token id belongs, or something that is no list where a list of them does."""
 
-    def __init__(self, value: object, *, where: str = "token_ids", position: int = 0) -> None:
-        super().__init__(value, where, position)
-        self.value, self.where, self.position = value, where, position
+    def __init__(self, value: object, *, where: str, position: int | None = None, wants_list: bool = False) -> None:
+        super().__init__(value, where, position, wants_list)
+        self.value, self.where, self.position, self.wants_list = value, where, position, wants_list
 
     def __str__(self) -> str:
-        kind = type(self.value).__name__
-        return f"{self.where}[{self.position}] is the {kind} {self.value!r}; a token id is an integer (int or numpy integer)"
+        place = self.where if self.position is None else f"{self.where}[{self.position}]"
+        wanted = "a list of token ids is expected; step() takes a single one" if self.wants_list else _ONE_ID
+        return f"{place} is the {type(self.value).__name__} {self.value!r}; {wanted}"
+
+
+_ONE_ID = "a token id is an integer (int or numpy integer)"
 
 
 class UnknownTokenId(UsageError, LookupError):
     """The tokenizer has no such id, and the caller asked to be told (`unknown_ids="error"`)."""
 
-    def __init__(self, token_id: int, *, position: int | None = None, known: str = "") -> None:
-        super().__init__(token_id, position, known)
-        self.token_id, self.position, self.known = token_id, position, known
+    def __init__(self, token_id: int, *, position: int | None = None) -> None:
+        super().__init__(token_id, position)
+        self.token_id, self.position = token_id, position
 
     def __str__(self) -> str:
         where = "" if self.position is None else f" at position {self.position}"
-        known = f" ({self.known})" if self.known else ""
-        return f"the tokenizer has no id {self.token_id}{where}{known}; the stream is as it was before it"
+        return f"the tokenizer has no id {self.token_id}{where}"
 
 
 class StreamFinished(UsageError):
@@ -89,13 +102,6 @@ class UnknownDecoder(SourceError):
     def __init__(self, source: object, *, decoder: object) -> None:
         super().__init__(source, found=f"unknown decoder type {decoder!r}", accepted=_DECODERS)
         self.decoder = decoder
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _unknown_decoder, (self.source, self.decoder)
-
-
-def _unknown_decoder(source: object, decoder: object) -> UnknownDecoder:
-    return UnknownDecoder(source, decoder=decoder)
 
 
 _DECODERS = "known are ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, BPEDecoder, CTC, Sequence and null"

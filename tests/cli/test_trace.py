@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import tokenizers
+
 from tests.cli.support import EMBEDDED, ids_text, run
 from tests.support.handmade import METASPACE, make
 

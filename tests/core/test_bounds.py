@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import SupportsIndex
 
 import pytest
-from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, UNDERSCORE, byte_level_tokens, byte_tokens, make, sequence, strip
 
 import detok
 from detok.core import automaton
 from detok.core.options import DecodeOptions
+from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, UNDERSCORE, byte_level_tokens, byte_tokens, make, sequence, strip
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.laws import judge
-from tests.support.vocabularies import real
 
 import detok
+from tests.support.laws import judge
+from tests.support.vocabularies import real
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent.parent / "cases" / "streams.json").read_text())
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from tests.support.handmade import CLEANED, HANDMADE, STRIPPED, cleaned, handmade, stripped
 
 import detok
 from detok.core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from detok.core.texts import common_prefix
+from tests.support.handmade import CLEANED, HANDMADE, STRIPPED, cleaned, handmade, stripped
 
 MAX_LISTS = 60_000
 """So many lists of the greatest length are decoded at most for each tokenizer."""

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.laws import SUBJECTS, cuts, id_lists, judge, split, subject
 
 import detok
+from tests.support.laws import SUBJECTS, cuts, id_lists, judge, split, subject
 
 each_subject = pytest.mark.parametrize("name", SUBJECTS)
 
@@ -137,7 +137,7 @@ def test_refused_id_leaves_the_stream_as_it_was(name: str, data: st.DataObject) 
         before = stream.snapshot()
         with pytest.raises(detok.UnknownTokenId, match=f"no id {unknown} at position 1"):
             stream.extend([token_id, unknown])
-        with pytest.raises(detok.UnknownTokenId, match=f"no id {unknown};"):
+        with pytest.raises(detok.UnknownTokenId, match=f"no id {unknown}$"):
             stream.step(unknown)
         assert stream.snapshot() == before
         text += stream.step(token_id)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import SupportsIndex
 
 import pytest
+
+import detok
 from tests.core.test_earliest import assert_earliest
 from tests.support.handmade import HANDMADE, handmade
 from tests.support.laws import id_lists, judge
-
-import detok
 
 
 class ReadsTwice(detok.TextStream):

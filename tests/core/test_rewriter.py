@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detok.core import rewriter
-from detok.core.char_rules import ByteTokenText, CharRule, StripText, Substitute
+from detok.core.char_rules import CharRule, StripText, Substitute
 from detok.core.cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP, clean_up
+from detok.core.late_rules import ByteTokenText
 from detok.core.rewriter import Rewriter, TooManyStates
 from detok.core.rules import byte_of
 from detok.core.texts import append, common_prefix
@@ -56,8 +57,13 @@ def test_whole_text_may_be_one_byte_token(text: str) -> None:
     """Only six characters of the right form are a byte; alone it is a character only if it is ASCII."""
     byte = byte_of(text)
     expected = text if byte is None else chr(byte) if byte < 0x80 else "\ufffd"
-    assert run([ByteTokenText(byte_of)], text) == expected
-    assert rewrite(Rewriter([ByteTokenText(byte_of)]), list(text)) == expected
+    for pieces in ([text], list(text), [text[:3], text[3:]]):
+        stage = ByteTokenText()
+        out, state = "", stage.start
+        for piece in pieces:
+            part, state = stage.feed(state, piece)
+            out += part
+        assert out + stage.finish(state) == expected
 
 
 pairs = st.tuples(st.text("ab", max_size=3), st.text("abc", max_size=3))

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import detok
 from tests.support.handmade import (
     BPE,
     BYTE_LEVEL,
@@ -23,8 +25,6 @@ from tests.support.handmade import (
     sequence,
     strip,
 )
-
-import detok
 
 TOKENS = ["<unk>", "<s>", *byte_tokens(b"\xe3\x81\x82\xff\xf0A"), "▁Hi", "▁", "."]
 UNK, BOS, E3, X81, X82, XFF, XF0, A, HI, SPACE, DOT = range(len(TOKENS))
@@ -55,7 +55,7 @@ def test_what_is_no_integer_is_refused(tokenizer: detok.Tokenizer, value: Any) -
     stream = tokenizer.stream()
     assert stream.extend([HI, UNK, BOS]) == "Hi<unk>"
     before = stream.snapshot()
-    with pytest.raises(detok.TokenTypeError, match=r"token_ids\[0\] is the \w+ .*a token id is an integer"):
+    with pytest.raises(detok.TokenTypeError, match=r"^token_id is the \w+ .*a token id is an integer"):
         stream.step(value)
     with pytest.raises(detok.TokenTypeError, match=r"token_ids\[2\]"):
         stream.extend([HI, HI, value])
@@ -68,7 +68,7 @@ def test_what_is_no_integer_is_refused(tokenizer: detok.Tokenizer, value: Any) -
 @pytest.mark.parametrize("value", ["12", b"12", 12, None, {"a": 1}])
 def test_what_is_no_list_is_refused(tokenizer: detok.Tokenizer, value: Any) -> None:
     """Neither a string of digits nor a number nor a dict is a list of ids."""
-    with pytest.raises(detok.TokenTypeError):
+    with pytest.raises(detok.TokenTypeError, match=r"^token_ids is the \w+ .*; a list of token ids is expected"):
         tokenizer.decode(value)
 
 

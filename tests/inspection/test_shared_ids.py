@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import detok
 import tokenizers
+
+import detok
 from detok.inspection import check
 from detok.inspection.shared_ids import SharedId, shared_ids
 from tests.support.handmade import make

@@ -125,6 +125,7 @@ def _handmade() -> dict[str, tuple[Json | None, Sequence[str]]]:
         "Mistral of U+FFFD": (sequence(UNDERSCORE, FALLBACK, FUSE, strip(1, 0)), (*literal, "<0x20>")),
         "Gemma": (sequence(UNDERSCORE, FALLBACK, FUSE), bytes_and_text),
         "ByteFallback, Replace U+FFFD": (sequence(FALLBACK, FUSE, replace("�", "?")), literal),
+        "ByteFallback, Replace two U+FFFD": (sequence(FALLBACK, FUSE, replace("��", "A")), literal),
         "Strip of tokens": (strip(1, 0), (" ", "  a", " b ", "c")),
         "Strip of tokens at the end": (strip(0, 2), ("  ", "a   ", " b ", "c")),
         "Replace": (replace("ab", "X"), ("ab", "a", "b", "aab")),

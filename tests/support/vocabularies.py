@@ -5,10 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
-from scripts.fetch_vocabularies import VOCABULARIES, FetchError, fetch
 from tokenizers import Tokenizer
 
-REAL_NAMES = tuple(VOCABULARIES)
+from scripts.fetch_vocabularies import VOCABULARIES, FetchError, fetch
+
+REAL_NAMES = tuple(name for name, vocabulary in VOCABULARIES.items() if vocabulary.saved_as == "tokenizer.json")
+"""Those that are a tokenizer.json."""
 
 
 @functools.cache

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.handmade import BPE, BYTE_LEVEL, METASPACE, WORDPIECE, byte_level_tokens, make
-from tests.support.laws import cuts, split
-from tests.support.vocabularies import REAL_NAMES, real
 
 import detok
 from detok.tokenizers.huggingface_config import FORCED_CLEAN_UP, TokenizerConfig
+from tests.support.handmade import BPE, BYTE_LEVEL, METASPACE, WORDPIECE, byte_level_tokens, make
+from tests.support.laws import cuts, split
+from tests.support.vocabularies import REAL_NAMES, real
 
 KINDS: dict[str, tuple[Any, list[str], str]] = {
     "WordPiece": (

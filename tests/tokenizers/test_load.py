@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.handmade import BYTE_LEVEL, CTC, METASPACE, WORDPIECE, byte_level_tokens, make, replace, sequence, strip
-from tests.support.vocabularies import REAL_NAMES, load_tokenizer, real
 
 import detok
+from tests.support.handmade import BYTE_LEVEL, CTC, METASPACE, WORDPIECE, byte_level_tokens, make, replace, sequence, strip
+from tests.support.vocabularies import REAL_NAMES, load_tokenizer, real
 
 
 def written(path: Path, content: Any) -> Path:

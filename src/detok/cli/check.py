@@ -24,6 +24,7 @@ Examples:
   detok check llama3/                              1000 hostile lists
   detok check llama3/ --lists 10000 --seed 7       more, and others
   detok check llama3/ --ids "62904 102"            one list, in all splits
+  detok check llama3/ --strategy window            how often windows err
   detok check llama3/ --json > certificate.json    for machines
 """
 
@@ -35,21 +36,25 @@ def command(
     ids: o.Ids = None,
     file: o.File = None,
     as_json: o.AsJson = False,
+    strategy: o.Strategy = None,
 ) -> None:
     """
     Compare a tokenizer with its own library: a certificate.
 
     Hostile id lists, in several splits into steps, behind prompts, through snapshots, with special tokens and without: each must
     give what the library gives for the whole list. A difference is made as small as it can be, and the exit code is 1.
+
+    With --strategy streams are made in that way, and the certificate says how often they went wrong.
     """
     given = o.given_ids(ids, file, reads_pipe=False)
     made = o.open_tokenizer(tokenizer)
+    one = None if given is None else o.flat(given)
     with _progress(lists) as progress:
-        certificate = check(made, lists=lists, seed=seed, ids=None if given is None else o.flat(given), progress=progress)
+        certificate = check(made, lists=lists, seed=seed, ids=one, strategy=o.value(strategy), progress=progress)
     if as_json:
         write_json(certificate.as_dict())
     else:
-        _show(certificate, [] if tokenizer is None else [tokenizer])
+        _show(certificate, [*([] if tokenizer is None else [tokenizer]), *([] if strategy is None else ["--strategy", strategy])])
     if not certificate.ok:
         raise typer.Exit(1)
 
@@ -72,13 +77,15 @@ def _show(certificate: Certificate, source: list[str]) -> None:
         ("", visible(c.tokenizer)),
         ("fingerprint", c.fingerprint),
         ("judge", f"decode of {c.library}"),
+        ("strategy", c.strategy),
         ("tried", f"{c.lists:,} id lists, {c.splits:,} splits, {c.comparisons:,} comparisons, seed {c.seed}"),
         ("library failed", f"on {c.library_failures:,} lists, which are not compared" if c.library_failures else "never"),
         ("shared ids", _shared(c)),
         ("time", f"{c.seconds:.1f} s"),
     ]:
         facts.add_row(name, Text(value))
-    verdict = Text(f"{'✓' if c.ok else '✗'} {c.differing:,} differences", style="bold green" if c.ok else "bold red")
+    often = f" in {c.differing_lists:,} lists, {c.differing / c.comparisons:.1%} of all comparisons" if c.differing else ""
+    verdict = Text(f"{'✓' if c.ok else '✗'} {c.differing:,} differences{often}", style="bold green" if c.ok else "bold red")
     facts.add_row("result", verdict)
     console = PipeConsole(width=None, highlight=False)
     console.print(Panel(facts, title="detok check", border_style="green" if c.ok else "red"))

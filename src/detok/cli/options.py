@@ -11,6 +11,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from ..core import options as core
 from ..data import EMBEDDED
 from ..errors import SourceError, UsageError
 from ..tokenizers import Tokenizer, load
@@ -25,6 +26,8 @@ __all__ = [
     "NoSpacesBetweenSpecials",
     "PromptIds",
     "SkipSpecials",
+    "Strategy",
+    "StrategyChoice",
     "TokenizerSource",
     "UnknownIds",
     "checked",
@@ -35,6 +38,7 @@ __all__ = [
     "is_piped",
     "open_tokenizer",
     "read_chunks",
+    "value",
 ]
 
 
@@ -51,6 +55,15 @@ class ByteFallbackChoice(StrEnum):
 
     EXACT = "exact"
     EAGER = "eager"
+
+
+class StrategyChoice(StrEnum):
+    """`DecodeOptions.strategy`."""
+
+    EXACT = "exact"
+    WINDOW = "window"
+    PRINTABLE = "window+printable"
+    DECODESTREAM = "decodestream"
 
 
 TokenizerSource = Annotated[
@@ -111,6 +124,15 @@ ByteFallback = Annotated[
         "--byte-fallback", help="Byte runs: as the library decodes them, or each character at once.", rich_help_panel=_PANEL
     ),
 ]
+Strategy = Annotated[
+    StrategyChoice | None,
+    typer.Option(
+        "--strategy",
+        help="How to stream: by compiled rules, or for comparison by the windows of vLLM or SGLang, or by DecodeStream.",
+        show_default="exact, but window for tokenizers known only by their own code",
+        rich_help_panel=_PANEL,
+    ),
+]
 NoSpacesBetweenSpecials = Annotated[
     bool,
     typer.Option(
@@ -141,6 +163,11 @@ def decode_options(
         "byte_fallback": byte_fallback.value,
         "spaces_between_special_tokens": False if no_spaces_between_special_tokens else None,
     }
+
+
+def value(choice: StrategyChoice | None) -> core.Strategy | None:
+    """Return a choice as the keyword of ``tokenizer.stream``."""
+    return None if choice is None else choice.value
 
 
 def given_ids(ids: list[str] | None, file: str | None, *, reads_pipe: bool) -> Iterator[Item] | None:

@@ -52,6 +52,7 @@ def command(
     unknown_ids: o.UnknownIds = o.UnknownIdsChoice.SKIP,
     byte_fallback: o.ByteFallback = o.ByteFallbackChoice.EXACT,
     no_spaces_between_special_tokens: o.NoSpacesBetweenSpecials = False,
+    strategy: o.Strategy = None,
 ) -> None:
     """
     Write the text of token ids as it becomes certain.
@@ -61,7 +62,7 @@ def command(
     """
     made = o.open_tokenizer(tokenizer)
     flags = o.decode_options(skip_special_tokens, clean_up, unknown_ids, byte_fallback, no_spaces_between_special_tokens)
-    stream = made.stream(o.ids_of(prompt_ids, "--prompt-ids"), **flags)
+    stream = made.stream(o.ids_of(prompt_ids, "--prompt-ids"), strategy=o.value(strategy), **flags)
     items = None if sample_name else o.given_ids(ids, file, reads_pipe=True)
     if items is None:
         items = _sample(made, sample_name or "mixed")

@@ -26,6 +26,7 @@ Examples:
   detok trace llama3/ --text "naïve 🦜"                a text of yours
   detok trace llama3/ --ids "62904 102 102470"         ids of yours
   detok trace mistral/ --text "Où ?" --svg out.svg     as a picture
+  detok trace qwen3/ --text "🦜" --strategy window     where windows err
 """
 
 SAMPLE = "Zoë 👩‍🚀 한국 ဗမာ"
@@ -49,12 +50,14 @@ def command(
     unknown_ids: o.UnknownIds = o.UnknownIdsChoice.SKIP,
     byte_fallback: o.ByteFallback = o.ByteFallbackChoice.EXACT,
     no_spaces_between_special_tokens: o.NoSpacesBetweenSpecials = False,
+    strategy: o.Strategy = None,
 ) -> None:
     """
     Show token by token what comes out, and why not earlier.
 
     Beside it stands what a naive decode would have sent, which takes each id alone. ✗ marks where that goes wrong: a broken
-    character, a lost space.
+    character, a lost space. With --strategy it is another way to stream that stands there, and the marks are where it is late, or
+    goes wrong.
     """
     items = o.given_ids(ids, file, reads_pipe=False)
     if items is not None and text is not None:
@@ -62,27 +65,30 @@ def command(
     made = o.open_tokenizer(tokenizer)
     taken = made.encode(SAMPLE if text is None else o.checked(text)) if items is None else o.flat(items)
     flags = o.decode_options(skip_special_tokens, clean_up, unknown_ids, byte_fallback, no_spaces_between_special_tokens)
-    rows = trace(made, taken, prompt_ids=o.ids_of(prompt_ids, "--prompt-ids"), **flags)
+    prompt = o.ids_of(prompt_ids, "--prompt-ids")
+    rows = trace(made, taken, prompt_ids=prompt, strategy=o.value(strategy), **flags)
     name = "the embedded tokenizer" if tokenizer is None else Path(tokenizer).resolve().name
     if svg is not None:
         console = PipeConsole(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-        console.print(picture(rows, name))
+        console.print(picture(rows, name, strategy))
         # Without the web font that rich names: a picture asks no host for anything, and falls back to the reader's own.
         svg.write_text(re.sub(r"@font-face\s*\{.*?\}", "", console.export_svg(title="detok trace"), flags=re.DOTALL))
     if as_json:
-        write_json(_plain(made, rows))
+        write_json(_plain(made, rows, strategy))
     else:
         # A pipe has no width: the picture gets what it needs.
-        PipeConsole(width=None if sys.stdout.isatty() else PICTURE_WIDTH).print(picture(rows, name))
+        PipeConsole(width=None if sys.stdout.isatty() else PICTURE_WIDTH).print(picture(rows, name, strategy))
 
 
-def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow]) -> dict[str, Any]:
+def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow], strategy: str | None) -> dict[str, Any]:
     whole = summary(rows)
+    compared = {} if strategy is None else {"strategy": strategy, "compared": whole.compared, "late": whole.late}
     return {
         "tokenizer": tokenizer.description,
         "right": whole.right,
         "naive": whole.naive,
         "faults": whole.faults,
+        **compared,
         "rows": [
             {
                 "position": row.position,
@@ -97,6 +103,7 @@ def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow]) -> dict[str, Any]:
                 "text": row.text,
                 "naive": row.naive,
                 "fault": row.fault,
+                **({} if strategy is None else {"compared": row.compared, "deviation": row.deviation}),
             }
             for row in rows
         ],

@@ -22,17 +22,20 @@ MAX_BYTES = 5
 NARROW = 13
 
 
-def picture(rows: Sequence[TraceRow], name: str) -> RenderableType:
+def picture(rows: Sequence[TraceRow], name: str, strategy: str | None = None) -> RenderableType:
     """
     Return the table of a trace, with the whole texts below it.
 
     Args:
         rows: As `trace` returns them.
         name: The tokenizer's.
+        strategy: What is compared in them; by default it is a naive decode.
     """
+    other = "decode([id])" if strategy is None else strategy
+    what = "is each id alone" if strategy is None else "is another way to stream"
     title = Text.assemble(
         (f"{len(rows) - 1} tokens of {visible(name)}, one at a time\n", "bold"),
-        ("detok is what a stream gives out, decode([id]) is each id alone. ✗ is broken.", "dim"),
+        (f"detok is what a stream gives out, {other} {what}. ✗ is broken.", "dim"),
     )
     table = Table(
         box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", padding=(0, 1, 0, 0), header_style="bold"
@@ -42,23 +45,32 @@ def picture(rows: Sequence[TraceRow], name: str) -> RenderableType:
     table.add_column("bytes", style="dim", no_wrap=True)
     table.add_column("held back", style="yellow", min_width=NARROW)
     table.add_column("detok", style="green", no_wrap=True)
-    table.add_column(Text("decode([id])"), min_width=NARROW)
+    table.add_column(Text(other), min_width=NARROW)
     for row in rows:
         table.add_row(*_cells(row))
-    return Group(table, _texts(rows))
+    return Group(table, _texts(rows) if strategy is None else _compared_texts(rows, strategy))
 
 
 def _cells(row: TraceRow) -> list[Text]:
     if row.token_id is None:
-        return [Text("finish", style="dim"), Text(""), Text(""), Text(""), _text(row.text), Text("")]
+        return [Text("finish", style="dim"), Text(""), Text(""), Text(""), _text(row.text), _other(row)]
     return [
         Text(str(row.token_id)),
         Text("no such id", style="dim") if row.piece is None else Text(_short(visible(row.piece)), style=_kind(row)),
         Text(_hex(row.bytes)),
         _held(row),
         _text(row.text),
-        _text(row.naive).append("  ").append(f"✗ {row.fault}", style="bold red") if row.fault else _text(row.naive),
+        _other(row),
     ]
+
+
+def _other(row: TraceRow) -> Text:
+    """What is compared with the stream."""
+    fault = row.fault if row.compared is None else row.deviation
+    text = _text(row.naive if row.compared is None else row.compared)
+    if fault == "late":
+        return text.append("… late", style="dim")
+    return text.append("  ").append(f"✗ {fault}", style="bold red") if fault else text
 
 
 def _kind(row: TraceRow) -> str:
@@ -91,6 +103,25 @@ def _texts(rows: Sequence[TraceRow]) -> Text:
         verdict = Text(f"✗ {whole.faults} of {len(rows) - 1} tokens wrong: {kinds}", style="bold red")
     return Text("\n").join(
         [Text.assemble(("right  ", "bold green"), right), Text.assemble(("naive  ", "bold red"), naive), verdict]
+    )
+
+
+def _compared_texts(rows: Sequence[TraceRow], strategy: str) -> Text:
+    """The right text over that of a strategy, and whether they are the same."""
+    whole = summary(rows)
+    right, other = (Text(visible(text, keep=JOINERS)) for text in (whole.right, whole.compared or ""))
+    late = f"late after {whole.late} of {len(rows) - 1} tokens"
+    if whole.right == whole.compared:
+        verdict = Text(f"✓ the same text, {late}", style="green")
+    else:
+        verdict = Text(f"✗ not the same text; {late}", style="bold red")
+    width = max(len(strategy), len("right"))
+    return Text("\n").join(
+        [
+            Text.assemble((f"{'right':<{width}}  ", "bold green"), right),
+            Text.assemble((f"{strategy:<{width}}  ", "bold"), other),
+            verdict,
+        ]
     )
 
 

@@ -11,14 +11,18 @@ them ask the same question.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, SupportsIndex
 
+from .ids import as_id, as_sequence
+from .joiners import Held
+from .options import DecodeOptions
 from .pipeline import Pipeline, State
 
-__all__ = ["Automaton", "Node"]
+__all__ = ["Automaton", "Machine", "Node", "Steps"]
 
-# Ids at or above this are not remembered in lists, so that one huge id in a sparse vocabulary costs no memory.
-MAX_LISTED_ID = 1 << 22
+# Ids at or above this are not remembered in lists, so that one huge id in a sparse vocabulary costs 16 MB at most.
+MAX_LISTED_ID = 1 << 20
 # Between other states: at most this many nodes and moves, about 25 MB if a hostile stream fills them.
 MAX_NODES = 1 << 13
 MAX_MOVES = 1 << 17
@@ -28,12 +32,57 @@ MAX_REMEMBERED = 48
 Table = list[str | None]
 
 
+class Steps(Protocol):
+    """What turns ids into text, over states that are plain values: a `Pipeline`, or a window that stands in for one."""
+
+    options: DecodeOptions
+
+    def feed(self, state: Any, token_id: int, /) -> tuple[str, Any]:
+        """Take one id and return the text that comes out now, and the next state."""
+        ...
+
+    def finish(self, state: Any, /) -> str:
+        """Return the rest of the text."""
+        ...
+
+    def held(self, state: Any, /) -> Held:
+        """Return what is held, and why, for display."""
+        ...
+
+
+class Machine(Protocol):
+    """What a stream moves on: an `Automaton`, or a machine without a memory."""
+
+    exact: bool
+    """Whether the text is proven equal to the one-shot decode."""
+
+    fingerprint: Callable[[], str]
+    finished: Node
+
+    @property
+    def pipeline(self) -> Steps:
+        """What answers."""
+        ...
+
+    def advance(self, node: Node, token_id: int, /) -> tuple[str, Node]:
+        """Return the text that comes out after ``token_id``, and the next node."""
+        ...
+
+    def behind(self, prompt_ids: Iterable[SupportsIndex], /) -> Node:
+        """Return the node behind a prompt."""
+        ...
+
+    def node(self, state: Any, /) -> Node:
+        """Return the node of a state."""
+        ...
+
+
 class Node:
     """One state of the pipeline, and where ids lead from it."""
 
     __slots__ = ("automaton", "moves", "state", "whole")
 
-    def __init__(self, automaton: Automaton, state: State, whole: Table, *, remembers: bool) -> None:
+    def __init__(self, automaton: Machine, state: Any, whole: Table, *, remembers: bool) -> None:
         self.automaton = automaton
         self.state = state
         self.whole = whole
@@ -49,6 +98,8 @@ class Automaton:
         pipeline: What answers.
         fingerprint: Gives the fingerprint of the decoder that the pipeline is of; asked for when a snapshot is taken.
     """
+
+    exact = True
 
     def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str]) -> None:
         self.pipeline = pipeline
@@ -82,6 +133,34 @@ class Automaton:
             self._remember(node, token_id, text, after)
         return text, after
 
+    def behind(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
+        """
+        Return the node behind a prompt; at the beginning if there is none.
+
+        Read backwards to an id after which the state is the same whatever came before, and forwards again from there; in ordinary
+        prompts that is the last id or the one before it.
+        """
+        ids = as_sequence(prompt_ids, where="prompt_ids")
+        if not len(ids):
+            return self.start
+        pipeline = self.pipeline
+        seen: list[int] = []
+        first = len(ids)
+        while first and not (seen and pipeline.settles(seen)):
+            first -= 1
+            token_id = as_id(ids[first], where="prompt_ids", position=first)
+            if pipeline.says(token_id):
+                # Four are enough to settle whatever more would: no character is longer.
+                seen = [token_id, *seen[:3]]
+        # One more that the decoder sees, so that none after which all is settled is taken for the first of all.
+        while first and not pipeline.says(as_id(ids[first - 1], where="prompt_ids", position=first - 1)):
+            first -= 1
+        first = max(0, first - 1)
+        node = self.start
+        for position in range(first, len(ids)):
+            _, node = self.advance(node, as_id(ids[position], where="prompt_ids", position=position))
+        return self.node(pipeline.border(node.state))
+
     def node(self, state: State) -> Node:
         """Return the node of a state, made if it is not there."""
         if _weight(state) > MAX_REMEMBERED:
@@ -112,7 +191,8 @@ class Automaton:
         for node in list(self._nodes.values()):
             if node.moves:
                 node.moves.clear()
-        self._nodes = {self.settled.state: self.settled}
+        # These two are entered again and again, so they have to stay among those that are emptied.
+        self._nodes = {node.state: node for node in (self.settled, self.start)}
         self._moves_left = MAX_MOVES
 
 

@@ -6,14 +6,15 @@ Exact: as the ByteFallback decoder has them, all bytes of a run or none. Eager: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from .branches import Branch, agree, behind_border
 from .joiners import OPEN_RUN, Held, Pending, held_by_rules, held_pending
 from .rules import byte_of
 from .tail import Cursor, Tail
-from .utf8 import REPLACEMENT, decode_lossy, decode_per_byte, decode_strict
+from .utf8 import REPLACEMENT, decode_lossy, decode_per_byte, decode_strict, settles
 
 __all__ = ["Broken", "ByteRuns", "LossyRuns", "Run", "byte_token", "raw_bytes"]
 
@@ -62,8 +63,13 @@ class LossyRuns:
     def held(self, state: Pending) -> Held:
         return held_pending(self._tail, state)
 
-    def settles(self, token: Token) -> bool:
-        return self._bytes_in(token) is None and self._tail.settles(str(token))
+    def settles(self, tokens: Sequence[Token]) -> bool:
+        if self._bytes_in(tokens[0]) is None:
+            # What was open before it has ended.
+            return self._tail.settles(str(tokens[0]))
+        data = b"".join(takewhile(lambda data: data is not None, map(self._bytes_in, tokens)))  # type: ignore[arg-type]  # as it says
+        text, _ = self._decode(b"", data)
+        return settles(data) and self._tail.settles(text.replace(REPLACEMENT, ""))
 
     def bytes_of(self, token: Token) -> bytes:
         data = self._bytes_in(token)
@@ -78,7 +84,7 @@ class Run(NamedTuple):
     """If the run ends valid: its characters."""
 
     invalid: Branch
-    """If it does not: one U+FFFD for every byte."""
+    """If it does not: one U+FFFD for every byte, of which there is one more than now if no character is incomplete."""
 
 
 class Broken(NamedTuple):
@@ -111,16 +117,24 @@ class ByteRuns:
         if isinstance(state, Broken):
             out, cursor = self._tail.feed(state.cursor, REPLACEMENT)
             return out, Broken(cursor)
-        run = state if isinstance(state, Run) else Run(b"", Branch(state), Branch(state))
-        refuted, invalid_cursor = self._tail.feed(run.invalid.cursor, REPLACEMENT)
+        run = state if isinstance(state, Run) else Run(b"", Branch(state), self._one_more(Branch(state)))
         decoded = decode_strict(run.pending, bytes([byte]))
         if decoded is None:
-            return run.invalid.rest() + refuted, Broken(invalid_cursor)
+            # After complete characters the byte that breaks the run was expected in it already.
+            broken = self._one_more(run.invalid) if run.pending else run.invalid
+            return broken.rest(), Broken(broken.cursor)
         text, pending = decoded
         out, cursor = self._tail.feed(run.valid.cursor, text)
         more, cursor = self._tail.expect(cursor, pending)
-        agreed, valid, invalid = agree(run.valid.then(cursor, out + more), run.invalid.then(invalid_cursor, refuted))
+        invalid = run.invalid
+        for _ in range((not pending) + bool(run.pending)):
+            invalid = self._one_more(invalid)
+        agreed, valid, invalid = agree(run.valid.then(cursor, out + more), invalid)
         return agreed, Run(pending, valid, invalid)
+
+    def _one_more(self, branch: Branch) -> Branch:
+        out, cursor = self._tail.feed(branch.cursor, REPLACEMENT)
+        return branch.then(cursor, out)
 
     def _end_run(self, state: Cursor | Run | Broken) -> tuple[str, Cursor]:
         if isinstance(state, Run):
@@ -147,8 +161,8 @@ class ByteRuns:
             return text.encode() + state.pending, OPEN_RUN
         return held_by_rules(self.finish(state))
 
-    def settles(self, token: str) -> bool:
-        return byte_of(token) is None and self._tail.settles(token)
+    def settles(self, tokens: Sequence[str]) -> bool:
+        return byte_of(tokens[0]) is None and self._tail.settles(tokens[0])
 
     def bytes_of(self, token: str) -> bytes:
         return byte_token(token) or token.encode()

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Protocol
 
-from .utf8 import REPLACEMENT
-
-__all__ = ["ByteTokenText", "CharRule", "StripText", "Substitute"]
+__all__ = ["CharRule", "StripText", "Substitute"]
 
 State = Hashable
 
@@ -24,6 +22,11 @@ class CharRule(Protocol):
     @property
     def alphabet(self) -> frozenset[str]:
         """The characters that this rule looks at; all others are alike to it."""
+        ...
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """The characters that this rule may give without having got them."""
         ...
 
     @property
@@ -45,12 +48,13 @@ class Substitute:
     Replace every occurrence of a string, leftmost first, not overlapping, as ``str.replace`` does.
 
     The state is how many characters of the pattern stand at the end of the text (Knuth, Morris and Pratt). An empty pattern
-    matches before the first character and after each one, but not in an empty text.
+    matches before the first character and after each one, but in an empty text only with ``in_nothing``.
     """
 
-    def __init__(self, pattern: str, content: str) -> None:
-        self.pattern, self.content = pattern, content
+    def __init__(self, pattern: str, content: str, *, in_nothing: bool = False) -> None:
+        self.pattern, self.content, self.in_nothing = pattern, content, in_nothing
         self.alphabet = frozenset(pattern)
+        self.writes = frozenset(content)
         self.start: State = 0 if pattern else -1
         self._borders = _borders(pattern)
 
@@ -72,7 +76,9 @@ class Substitute:
 
     def finish(self, state: State) -> str:
         assert isinstance(state, int)
-        return self.pattern[: max(0, state)]
+        if state == -1:
+            return self.content if self.in_nothing else ""
+        return self.pattern[:state]
 
 
 def _borders(pattern: str) -> list[int]:
@@ -97,7 +103,7 @@ class StripText:
 
     def __init__(self, character: str, left: int, right: int) -> None:
         self.character, self.left, self.right = character, left, right
-        self.alphabet = frozenset(character)
+        self.alphabet = self.writes = frozenset(character)
         self.start: State = 0
 
     def feed(self, state: State, character: str) -> tuple[str, State]:
@@ -110,37 +116,3 @@ class StripText:
 
     def finish(self, state: State) -> str:
         return ""
-
-
-class ByteTokenText:
-    """A whole text of the form ``<0xHH>`` is that byte, and nothing else is (ByteFallback after Fuse: the text is one token)."""
-
-    alphabet = frozenset("<0x>+123456789ABCDEFabcdef")
-    start: State = ""
-
-    def __init__(self, byte_of: ByteOf) -> None:
-        self._byte_of = byte_of
-
-    def feed(self, state: State, character: str) -> tuple[str, State]:
-        if state is None:
-            return character, None
-        assert isinstance(state, str)
-        text = state + character
-        if self._byte_of(text + "<0x00>"[len(text) :]) is not None or text == "<0x+":
-            return "", text
-        return text, None
-
-    def finish(self, state: State) -> str:
-        if state is None:
-            return ""
-        assert isinstance(state, str)
-        byte = self._byte_of(state)
-        if byte is None:
-            return state
-        return chr(byte) if byte < 0x80 else REPLACEMENT
-
-
-class ByteOf(Protocol):
-    """The value of a byte token, None for any other string."""
-
-    def __call__(self, token: str, /) -> int | None: ...

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, SupportsIndex
 
-from ..errors import UnknownTokenId
-from .automaton import Automaton
+from ..errors import OptionError, UnknownTokenId
+from .automaton import Automaton, Machine
 from .ids import as_id
 from .joiners import Held
-from .options import ByteFallbackMode, DecodeOptions, UnknownIds
+from .options import ByteFallbackMode, DecodeOptions, Strategy, UnknownIds
 from .pipeline import Pipeline
 from .rules import Rule
 from .snapshot import unpack
-from .stream import TextStream, prime
+from .stream import TextStream
 from .vocabulary import Piece, Vocabulary
+from .window import Decode, PrintableWindow, Unremembered, Window, WindowSteps
 
-__all__ = ["Decoder", "Held"]
+__all__ = ["DecodeStreamSteps", "Decoder", "Held"]
+
+DecodeStreamSteps = Callable[[DecodeOptions], WindowSteps]
+"""Makes the steps of the strategy "decodestream" for a choice of options."""
 
 
 class Decoder:
@@ -30,12 +34,24 @@ class Decoder:
         vocabulary: The piece behind each id.
         rules: What the tokenizer's decoder says, flat and in order.
         cleans_up: What `clean_up_tokenization_spaces=None` means here.
+        decode_stream: Drives the `DecodeStream` of the tokenizer's own library, where that is ``tokenizers``.
     """
 
-    def __init__(self, vocabulary: Vocabulary, rules: Sequence[Rule], *, cleans_up: bool = False) -> None:
+    default_strategy: Strategy = "exact"
+    """What `strategy=None` means here."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        rules: Sequence[Rule],
+        *,
+        cleans_up: bool = False,
+        decode_stream: DecodeStreamSteps | None = None,
+    ) -> None:
         self.vocabulary = vocabulary
         self.rules = tuple(rules)
         self.cleans_up = cleans_up
+        self._decode_stream = decode_stream
         self._automata: dict[DecodeOptions, Automaton] = {}
 
     def stream(
@@ -47,6 +63,7 @@ class Decoder:
         clean_up_tokenization_spaces: bool | None = None,
         unknown_ids: UnknownIds = "skip",
         byte_fallback: ByteFallbackMode = "exact",
+        strategy: Strategy | None = None,
     ) -> TextStream:
         """
         Open a stream of ids.
@@ -56,9 +73,10 @@ class Decoder:
                 leaves incomplete does, when the stream completes it. Only its end is read.
             skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback:
                 See `DecodeOptions`.
+            strategy: See there too. The others than "exact" are there to be compared with; ``stream.exact`` tells.
 
         Raises:
-            OptionError: A value is not accepted.
+            OptionError: A value is not accepted, or this tokenizer has no such strategy.
             TokenTypeError: An id of the prompt, as far as it is read, is no integer.
             UnknownTokenId: The same, with ``unknown_ids="error"``.
         """
@@ -68,8 +86,9 @@ class Decoder:
             clean_up_tokenization_spaces=clean_up_tokenization_spaces,
             unknown_ids=unknown_ids,
             byte_fallback=byte_fallback,
+            strategy=strategy,
         )
-        return TextStream(prime(self.automaton(options), prompt_ids))
+        return TextStream(self.machine(options).behind(prompt_ids))
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:
         """Return the text of all ids: a stream, fed at once and finished. Arguments and errors as `stream`."""
@@ -84,10 +103,8 @@ class Decoder:
             SnapshotError: It is of another tokenizer or version, or damaged.
         """
         options, state = unpack(snapshot, fingerprint=self.fingerprint)
-        automaton = self.automaton(options)
-        if state is None:
-            return TextStream(automaton.finished)
-        return TextStream(automaton.node(state))
+        machine = self.machine(options)
+        return TextStream(machine.finished if state is None else machine.node(state))
 
     def token_bytes(self, token_id: SupportsIndex) -> bytes:
         """
@@ -125,19 +142,52 @@ class Decoder:
         """What is held longer than usual with the default options, and why."""
         return tuple(self._plain.notes)
 
+    def machine(self, options: DecodeOptions) -> Machine:
+        """
+        Return what moves streams for a choice of options.
+
+        Raises:
+            OptionError: This tokenizer has no such strategy.
+        """
+        match options.strategy or self.default_strategy:
+            case "window":
+                return self._unremembered(Window(self.vocabulary, self.one_shot(options), options))
+            case "window+printable":
+                return self._unremembered(PrintableWindow(self.vocabulary, self.one_shot(options), options))
+            case "decodestream":
+                if self._decode_stream is None:
+                    why = '"decodestream" drives a tokenizers.Tokenizer, and this tokenizer is none; take "exact" or "window"'
+                    raise OptionError(option="strategy", value="decodestream", accepted=why)
+                return self._unremembered(self._decode_stream(options))
+            case "exact":
+                return self.automaton(options)
+
+    def one_shot(self, options: DecodeOptions) -> Decode:
+        """Return the one-shot decode that windows call, with the options decided."""
+        automaton = self.automaton(options)
+
+        def decode(ids: Sequence[int]) -> str:
+            stream = TextStream(automaton.start)
+            return stream.extend(ids) + stream.finish()
+
+        return decode
+
     def automaton(self, options: DecodeOptions) -> Automaton:
-        """Return the automaton for a choice of options, the same one each time."""
+        """Return the automaton of the strategy "exact" for a choice of the other options, the same one each time."""
         automaton = self._automata.get(options)
         if automaton is None:
-            decided = options
-            if options.clean_up_tokenization_spaces is None:
-                decided = replace(options, clean_up_tokenization_spaces=self.cleans_up)
+            cleans_up = options.clean_up_tokenization_spaces
+            cleans_up = self.cleans_up if cleans_up is None else cleans_up
+            decided = replace(options, clean_up_tokenization_spaces=cleans_up, strategy="exact")
             automaton = self._automata.get(decided)
             if automaton is None:
                 automaton = Automaton(Pipeline(self.rules, self.vocabulary, decided), lambda: self.fingerprint)
                 automaton = self._automata.setdefault(decided, automaton)
             self._automata[options] = automaton
         return automaton
+
+    def _unremembered(self, steps: WindowSteps) -> Machine:
+        return Unremembered(steps, lambda: self.fingerprint)
 
     @property
     def _plain(self) -> Pipeline:

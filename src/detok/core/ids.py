@@ -11,7 +11,7 @@ from ..errors import TokenTypeError
 __all__ = ["as_id", "as_ids", "as_sequence"]
 
 
-def as_id(value: SupportsIndex, *, where: str = "token_ids", position: int = 0) -> int:
+def as_id(value: SupportsIndex, *, where: str = "token_id", position: int | None = None) -> int:
     """Return ``value`` as an int, or raise a `TokenTypeError` that names its place."""
     if type(value) is int:
         return value
@@ -19,7 +19,7 @@ def as_id(value: SupportsIndex, *, where: str = "token_ids", position: int = 0) 
         raise TokenTypeError(value, where=where, position=position)
     try:
         return index(value)
-    except TypeError:
+    except (TypeError, ValueError, RuntimeError):  # numpy and torch raise all of these for what holds no single integer
         raise TokenTypeError(value, where=where, position=position) from None
 
 
@@ -35,11 +35,12 @@ def as_sequence(values: Iterable[SupportsIndex], *, where: str = "token_ids") ->
     """Return ``values`` as something with a length and an order. A string is refused: its characters are no ids."""
     if isinstance(values, (list, tuple)):
         return values
-    if isinstance(values, (str, bytes, bytearray)):
-        raise TokenTypeError(values, where=where)
-    if hasattr(values, "__len__") and hasattr(values, "__getitem__") and not isinstance(values, dict):
-        return values  # type: ignore[return-value]  # a numpy array, a range: read where it is, not copied
+    if isinstance(values, (str, bytes, bytearray, dict)):
+        raise TokenTypeError(values, where=where, wants_list=True)
     try:
+        if hasattr(values, "__len__") and hasattr(values, "__getitem__"):
+            len(values)  # type: ignore[arg-type]  # a numpy array without dimensions has the method, but no length
+            return values  # type: ignore[return-value]  # a numpy array, a range: read where it is, not copied
         return list(values)
     except TypeError:
-        raise TokenTypeError(values, where=where) from None
+        raise TokenTypeError(values, where=where, wants_list=True) from None

@@ -6,15 +6,15 @@ Runs of byte tokens have a module of their own, `byte_runs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from .branches import behind_border
 from .tail import Cursor, Tail
 from .texts import common_prefix
-from .utf8 import REPLACEMENT, decode_lossy, settles
+from .utf8 import REPLACEMENT, decode_ignoring, decode_lossy, settles
 
-__all__ = ["Bytes", "Concatenation", "Held", "Joiner", "LastPiece", "Pending", "Undecided"]
+__all__ = ["Bytes", "Concatenation", "Held", "Joiner", "LastPiece", "Pending", "Undecided", "ValidBytes"]
 
 Held = tuple[str | bytes, str]
 """What is held, for display, and why: one of the reasons that the documentation lists."""
@@ -54,8 +54,8 @@ class Joiner(Protocol):
         """Return what is held, and why."""
         ...
 
-    def settles(self, token: Any, /) -> bool:
-        """Whether the state after ``token`` is the same whatever came before it."""
+    def settles(self, tokens: Sequence[Any], /) -> bool:
+        """Whether the state after these tokens, at least one, is the same whatever came before them."""
         ...
 
     def bytes_of(self, token: Any, /) -> bytes:
@@ -83,8 +83,8 @@ class Concatenation:
     def held(self, cursor: Cursor) -> Held:
         return held_by_rules(self._tail.finish(cursor))
 
-    def settles(self, token: str) -> bool:
-        return self._tail.settles(token)
+    def settles(self, tokens: Sequence[str]) -> bool:
+        return self._tail.settles("".join(tokens))
 
     def bytes_of(self, token: str) -> bytes:
         return token.encode()
@@ -141,13 +141,26 @@ class Bytes:
     def held(self, state: Pending) -> Held:
         return held_pending(self._tail, state)
 
-    def settles(self, token: Any) -> bool:
-        data = self._to_bytes(token)
+    def settles(self, tokens: Sequence[Any]) -> bool:
+        data = b"".join(map(self._to_bytes, tokens))
         text, _ = decode_lossy(b"", data)
         return settles(data) and self._tail.settles(text.replace(REPLACEMENT, ""))
 
     def bytes_of(self, token: Any) -> bytes:
         return self._to_bytes(token)
+
+
+class ValidBytes(Bytes):
+    """The same, but bytes that belong to no character vanish (Python's error handler "ignore")."""
+
+    def feed(self, state: Pending, token: Any) -> tuple[str, Pending]:
+        # Nothing can be expected of an incomplete character: it may vanish, and any other may come.
+        text, pending = decode_ignoring(state.bytes, self._to_bytes(token))
+        out, cursor = self._tail.feed(state.cursor, text)
+        return out, Pending(pending, cursor)
+
+    def finish(self, state: Pending) -> str:
+        return self._tail.finish(state.cursor)
 
 
 class Undecided(NamedTuple):
@@ -187,8 +200,8 @@ class LastPiece:
     def held(self, state: Undecided) -> Held:
         return (state.inner or state.last, LAST_TOKEN) if state.inner or state.last else NOTHING
 
-    def settles(self, token: str) -> bool:
-        return self._tail.settles(self._inner(token))
+    def settles(self, tokens: Sequence[str]) -> bool:
+        return self._tail.settles("".join(map(self._inner, tokens)))
 
     def bytes_of(self, token: str) -> bytes:
         return self._inner(token).encode()

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .rules import byte_level_bytes
+from .rules import byte_level_bytes, byte_of
 from .texts import append
+from .utf8 import REPLACEMENT, may_begin
 
-__all__ = ["ByteLevelText", "ReplaceMatches", "WholeText", "matched_characters"]
+__all__ = ["ByteLevelText", "ByteTokenText", "ReplaceMatches", "WhiteEnds", "WholeText", "matched_characters"]
 
 Pieces = tuple[str, ...]
 
@@ -54,7 +55,7 @@ class ReplaceMatches:
         self.start: Pieces = ()
         self.usual = self.start
         self._apply = apply
-        self._tail = re.compile(f"[{characters}]*\\Z")
+        self._matchable = re.compile(characters).fullmatch
 
     def feed(self, held: Pieces, text: str) -> tuple[str, Pieces]:
         """Take text and return what no match can reach any more."""
@@ -76,11 +77,89 @@ class ReplaceMatches:
         return self._begin_of_tail(text) > 0
 
     def _begin_of_tail(self, text: str) -> int:
-        # Backwards by hand: a search for the tail would begin anew at every character of a long run.
         at = len(text)
-        while at and self._tail.match(text, at - 1, at):
+        while at and self._matchable(text, at - 1, at):
             at -= 1
         return at
+
+
+class ByteTokenText:
+    """
+    A whole text of the form ``<0xHH>`` is that byte, and nothing else is (ByteFallback after Fuse: the text is one token).
+
+    The state: the text so far while it may still be that, else None.
+    """
+
+    def __init__(self) -> None:
+        self.start: str | None = ""
+        self.usual: str | None = None
+
+    def feed(self, held: str | None, text: str) -> tuple[str, str | None]:
+        """Take text and return it, unless the whole may yet be a byte."""
+        if held is None:
+            return text, None
+        held += text
+        complete = held + "<0x00>"[len(held) :]
+        may_be_byte = held == "<0x+" or byte_of(complete) is not None
+        return ("", held) if may_be_byte else (held, None)
+
+    def finish(self, held: str | None) -> str:
+        """Return the rest: a byte after all, or text that only began like one."""
+        if held is None:
+            return ""
+        byte = byte_of(held)
+        if byte is None:
+            return held
+        return chr(byte) if byte < 0x80 else REPLACEMENT
+
+    def expect(self, held: str | None, pending: bytes) -> str:
+        """Return what is held: no incomplete character belongs to a byte token."""
+        return held or ""
+
+    def settles(self, text: str) -> bool:
+        """The beginning of the text decides, always."""
+        return False
+
+
+class WhiteEnds:
+    """
+    White space at both ends vanishes, as ``str.strip`` has it.
+
+    The state: None before the first other character, then the white space that may prove to be the end.
+    """
+
+    def __init__(self) -> None:
+        self.start: Pieces | None = None
+        self.usual: Pieces | None = ()
+
+    def feed(self, held: Pieces | None, text: str) -> tuple[str, Pieces | None]:
+        """Take text and return what is not at the end any more."""
+        if held is None:
+            text = text.lstrip()
+            if not text:
+                return "", None
+            held = ()
+        shown = text.rstrip()
+        if not shown:
+            return "", append(held, text)
+        return "".join(held) + shown, append((), text[len(shown) :])
+
+    def finish(self, held: Pieces | None) -> str:
+        """Return the rest: there is none."""
+        return ""
+
+    def expect(self, held: Pieces | None, pending: bytes) -> str:
+        """Return the white space that is held, if the character to come cannot be white space."""
+        could_be_white = any(may_begin(pending, character) for character in _WHITE_SPACE)
+        return "" if held is None or could_be_white else "".join(held)
+
+    def settles(self, text: str) -> bool:
+        """Whether ``text`` has a character that stays."""
+        return bool(text.strip())
+
+
+# Those that take more than one byte in UTF-8: no other is incomplete at any time.
+_WHITE_SPACE = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
 
 class ByteLevelText:
@@ -126,13 +205,13 @@ def _in_alphabet(text: str) -> bool:
 
 def matched_characters(pattern: str) -> str | None:
     """
-    Return, as the inside of a character class of `re`, the characters that matches of a regular expression can consist of.
+    Return, as a pattern of `re` for one character, the characters that matches of a regular expression can consist of.
 
     None if that is not plain to see. Only what means the same in every dialect is read: literals, simple classes, ``\\s``, groups
     without flags, alternatives and quantifiers. Anchors, boundaries and look-around see beyond a match, so they are not.
 
-    >>> matched_characters(" {2,}")
-    '\\\\ '
+    >>> matched_characters("a{2,}[.b-]")
+    'a|[.b-]'
     >>> matched_characters("(?<=a)b") is None
     True
     """
@@ -147,9 +226,11 @@ def matched_characters(pattern: str) -> str | None:
         elif match["escaped"]:
             characters.append(_ESCAPES.get(match["escaped"], re.escape(match["escaped"])))
         elif match["class"]:
-            characters.append(match["class"])
+            if any(double in match["class"] for double in ("--", "||", "~~")):
+                return None  # operations on classes, in some dialects
+            characters.append(f"[{match['class']}]")
         at = match.end()
-    return "".join(characters) or None
+    return "|".join(characters) or None
 
 
 _ESCAPES = {"s": r"\s", "n": r"\n", "t": r"\t", "r": r"\r"}

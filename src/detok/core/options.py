@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..errors import OptionError
 
-__all__ = ["ByteFallbackMode", "DecodeOptions", "UnknownIds"]
+__all__ = ["ByteFallbackMode", "DecodeOptions", "Strategy", "UnknownIds"]
 
 UnknownIds = Literal["skip", "error", "replace"]
 ByteFallbackMode = Literal["exact", "eager"]
+Strategy = Literal["exact", "window", "window+printable", "decodestream"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,9 @@ class DecodeOptions:
 
     spaces_between_special_tokens: bool | None = None
     """False: an added token right after another is written as it is, without the space a decoder puts in front (vLLM's rule).
-    None and True: as the tokenizer's own library does. Without effect while special tokens are skipped."""
+    None and True: as the tokenizer's own library does. Without effect while special tokens are skipped. Where only the
+    tokenizer's own code is known, both values segment the text at added tokens as vLLM does (`window.join_segments`); None
+    leaves it to that code."""
 
     clean_up_tokenization_spaces: bool | None = None
     """True or False: as told. None: as the tokenizer's configuration and the installed rules say."""
@@ -38,12 +41,17 @@ class DecodeOptions:
     byte_fallback: ByteFallbackMode = "exact"
     """"exact": a byte run is held until it is decided, and equals the tokenizer's library. "eager": each character at once."""
 
+    strategy: Strategy | None = None
+    """"exact": by compiled rules. "window": vLLM's two offsets. "window+printable": SGLang's three. "decodestream": the
+    `DecodeStream` of ``tokenizers``, as vLLM drives it. None: "exact" where the tokenizer's rules are known, else "window"."""
+
     def __post_init__(self) -> None:
         _check("skip_special_tokens", self.skip_special_tokens, (True, False))
         _check("spaces_between_special_tokens", self.spaces_between_special_tokens, (None, True, False))
         _check("clean_up_tokenization_spaces", self.clean_up_tokenization_spaces, (None, True, False))
         _check("unknown_ids", self.unknown_ids, ("skip", "error", "replace"))
         _check("byte_fallback", self.byte_fallback, ("exact", "eager"))
+        _check("strategy", self.strategy, (None, *get_args(Strategy)))
 
     def as_dict(self) -> dict[str, Any]:
         """The options as plain data, for a snapshot."""

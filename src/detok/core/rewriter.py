@@ -20,7 +20,11 @@ from .utf8 import may_begin
 __all__ = ["MAX_MOVES", "Rewriter", "TooManyStates"]
 
 # A table of more moves than this would cost more to build than early text is worth; the caller holds the text instead.
-MAX_MOVES = 50_000
+MAX_MOVES = 20_000
+
+# Nor may it take more looks at moves than this to make it early and small, nor its moves more characters of text.
+MAX_WORK = 150_000
+MAX_TEXT = 2_000_000
 
 
 class TooManyStates(Exception):
@@ -106,8 +110,9 @@ class _Table:
     """A composed rule, onward and as small as it can be. Row 0 is the start."""
 
     alphabet: frozenset[str]
+    writes: frozenset[str]
     other: str
-    """A character outside the alphabet that stands for all of them."""
+    """A character that no rule looks at or writes; it stands for all that no rule looks at."""
 
     moves: Moves
     others: list[tuple[str, int]]
@@ -118,7 +123,7 @@ class _Rule:
     """A table seen as a rule, so that the next one can be composed with it."""
 
     def __init__(self, table: _Table) -> None:
-        self.alphabet = table.alphabet
+        self.alphabet, self.writes = table.alphabet, table.writes
         self.start: State = 0
         self._table = table
 
@@ -137,9 +142,11 @@ class _Rule:
 
 def _compile(rules: Sequence[CharRule]) -> _Table:
     alphabet = frozenset[str]().union(*(rule.alphabet for rule in rules))
-    other = next(chr(code) for code in range(0x10FFFF, 0, -1) if chr(code) not in alphabet)
-    moves, ends = _merge(*_hasten(*_explore(rules, [*sorted(alphabet), other])))
-    return _Table(alphabet, other, moves, [found.pop(other) for found in moves], ends)
+    writes = frozenset[str]().union(*(rule.writes for rule in rules))
+    other = next(chr(code) for code in range(0x10FFFF, 0, -1) if chr(code) not in alphabet | writes)
+    rows, ends = _explore(rules, [*sorted(alphabet), other])
+    moves, ends = _merge(*_hasten(rows, ends))
+    return _Table(alphabet, writes, other, moves, [found.pop(other) for found in moves], ends)
 
 
 def _explore(rules: Sequence[CharRule], symbols: Sequence[str]) -> tuple[Moves, list[str]]:
@@ -148,8 +155,9 @@ def _explore(rules: Sequence[CharRule], symbols: Sequence[str]) -> tuple[Moves, 
     numbers: dict[tuple[State, ...], int] = {start: 0}
     queue = [start]
     rows: Moves = []
+    size = 0
     for states in queue:
-        if len(queue) * len(symbols) > MAX_MOVES:
+        if len(queue) * len(symbols) > MAX_MOVES or size > MAX_TEXT:
             raise TooManyStates
         row: dict[str, tuple[str, int]] = {}
         for symbol in symbols:
@@ -158,6 +166,7 @@ def _explore(rules: Sequence[CharRule], symbols: Sequence[str]) -> tuple[Moves, 
                 numbers[after] = len(queue)
                 queue.append(after)
             row[symbol] = out, numbers[after]
+            size += len(out)
         rows.append(row)
     return rows, [_finish(rules, states) for states in queue]
 
@@ -191,18 +200,29 @@ def _hasten(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
     For each row, what is certain is the longest text that every way on from it begins with: the greatest fixed point, found by
     beginning with what the end alone would give and cutting until every move agrees. The start gives nothing, since a stream
     says nothing before its first id.
+
+    Raises:
+        TooManyStates: It takes more than `MAX_WORK`.
     """
     early = list(ends)
     early[0] = ""
+    work = 0
     changed = True
     while changed:
         changed = False
-        for row, found in enumerate(rows):
-            if early[row]:
-                common = common_prefix([early[row], *(out + early[to] for out, to in found.values())])
-                if common != early[row]:
-                    early[row] = common
-                    changed = True
+        # Backwards, since rows that are found later mostly lie further on, and what is certain comes from there.
+        for row in range(len(rows) - 1, -1, -1):
+            certain = early[row]
+            if not certain:
+                continue
+            work += len(rows[row])
+            for out, to in rows[row].values():
+                if not out.startswith(certain):
+                    certain = common_prefix([certain, out + early[to]])
+            if certain != early[row]:
+                early[row], changed = certain, True
+        if work > MAX_WORK:
+            raise TooManyStates
     moves = [
         {symbol: ((out + early[to])[len(early[row]) :], to) for symbol, (out, to) in found.items()}
         for row, found in enumerate(rows)
@@ -214,7 +234,7 @@ def _merge(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
     """Merge the rows that no continuation can tell apart (Moore's algorithm); the start stays row 0."""
     kinds = [0] * len(rows)
     count = 1
-    while True:
+    for _ in range(1 + MAX_WORK // (1 + sum(map(len, rows)))):
         seen: dict[object, int] = {}
         kinds = [
             seen.setdefault((kinds[row], ends[row], *((out, kinds[to]) for out, to in found.values())), len(seen))
@@ -223,6 +243,8 @@ def _merge(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
         if len(seen) == count:
             break
         count = len(seen)
+    else:
+        return rows, list(ends)  # large, and right all the same
     firsts = [kinds.index(kind) for kind in range(count)]
     moves = [{symbol: (out, kinds[to]) for symbol, (out, to) in rows[row].items()} for row in firsts]
     return moves, [ends[row] for row in firsts]

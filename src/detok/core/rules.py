@@ -19,6 +19,7 @@ __all__ = [
     "BPEDecoder",
     "ByteFallback",
     "ByteLevel",
+    "Denormalizer",
     "Fuse",
     "JoinWithSpaces",
     "Metaspace",
@@ -27,6 +28,7 @@ __all__ = [
     "Rule",
     "SentencePiece",
     "Strip",
+    "StripEnds",
     "WordPiece",
     "byte_level_bytes",
     "byte_level_spelling",
@@ -159,9 +161,19 @@ class RawBytes:
     The pieces are bytes (tiktoken, RWKV); the bytes of all of them are one text, decoded lossily.
 
     With ``specials_split`` (Tekken) a special piece, skipped or not, ends what is incomplete, and is text of its own.
+    With ``drops_first_space`` (llama.cpp) the first piece, a skipped special too, loses one leading space.
+    With ``drops_invalid`` (ByT5) bytes that belong to no character vanish, instead of becoming U+FFFD.
     """
 
     specials_split: bool = False
+    drops_first_space: bool = False
+    drops_invalid: bool = False
+
+    def first(self, piece: bytes) -> bytes:
+        return piece.removeprefix(b" ")
+
+    def rest(self, piece: bytes) -> bytes:
+        return piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +182,39 @@ class SentencePiece:
     ``DecodeIds`` of SentencePiece: ``▁`` is a space, byte pieces come in runs that any other piece ends, one U+FFFD a bad byte.
 
     While there is no text yet, a piece loses one leading ``▁``: the first that has one with ``add_dummy_prefix``, every one with
-    ``remove_extra_whitespaces``.
+    ``remove_extra_whitespaces``. The piece ``unknown`` is shown as ``unknown_surface``, in which a ``▁`` is no space.
     """
 
     add_dummy_prefix: bool
     remove_extra_whitespaces: bool
+    unknown: str = ""
+    unknown_surface: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denormalizer:
+    """A function over the whole text, which only the tokenizer's own library knows (the denormalizer of SentencePiece)."""
+
+    digest: str
+    """Of what the library made it from."""
+
+    each: Callable[[str], str] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StripEnds:
+    """The whole text loses its white space at both ends, as ``str.strip`` has it (CLIPTokenizer of transformers)."""
 
 
 Rule = (
     RawBytes
     | SentencePiece
+    | Denormalizer
     | ByteLevel
     | ByteFallback
     | Fuse
     | Strip
+    | StripEnds
     | Replace
     | Metaspace
     | WordPiece

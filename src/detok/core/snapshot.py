@@ -19,6 +19,7 @@ from .joiners import Pending, Undecided
 from .options import DecodeOptions
 from .pipeline import State
 from .tail import Cursor
+from .window import WindowState
 
 __all__ = ["SNAPSHOT_VERSION", "pack", "unpack"]
 
@@ -65,7 +66,7 @@ def unpack(snapshot: object, *, fingerprint: str) -> tuple[DecodeOptions, Any]:
     return options, _state(snapshot["state"])
 
 
-_KINDS = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, Undecided)}
+_KINDS = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, Undecided, WindowState)}
 
 
 def _plain(value: Any) -> Any:
@@ -90,5 +91,5 @@ def _checksum(value: Any) -> int:
 
 def _canonical(value: Any) -> Any:
     if isinstance(value, dict):
-        return [[key, _canonical(value[key])] for key in sorted(value)]
+        return [[key, _canonical(value[key])] for key in sorted(value, key=str)]
     return [_canonical(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -6,27 +6,24 @@ from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
 from ..errors import StreamFinished, UnknownTokenId
-from .automaton import Automaton, Node, Table
-from .ids import as_id, as_ids, as_sequence
+from .automaton import Node, Table
+from .ids import as_id, as_ids
 from .joiners import Held
 from .snapshot import pack
 
-__all__ = ["TextStream", "prime"]
+__all__ = ["TextStream"]
 
 
 class TextStream:
     """
     The text of one stream of ids.
 
-    The concatenation of all that `step`, `extend` and `finish` return is the tokenizer's own one-shot ``decode`` of all ids, for
-    every list of ids and every split into steps. Streams are made by ``tokenizer.stream()``; they share the tokenizer's tables
-    and hold nothing of their own but where they stand. One stream belongs to one thread at a time.
+    If the stream is `exact`, the concatenation of all that `step`, `extend` and `finish` return is the tokenizer's own one-shot
+    ``decode`` of all ids, for every list of ids and every split into steps. Streams are made by ``tokenizer.stream()``; they
+    share the tokenizer's tables and hold nothing of their own but where they stand. One stream belongs to one thread at a time.
     """
 
     __slots__ = ("_node", "_whole")
-
-    exact: bool = True
-    """Whether the text is proven equal to the one-shot decode, at every step as early as it can be."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -50,7 +47,7 @@ class TextStream:
                 text = self._whole[token_id]
                 if text is not None:
                     return text
-        except (TypeError, ValueError, IndexError):
+        except (TypeError, ValueError, IndexError, RuntimeError):
             pass
         return self._advance(token_id)
 
@@ -101,6 +98,15 @@ class TextStream:
         return text
 
     @property
+    def exact(self) -> bool:
+        """
+        Whether the text is proven equal to the one-shot decode, at every step as early as it can be.
+
+        False for the other strategies than "exact": then nothing is promised but that `finish` loses nothing that is held.
+        """
+        return self._node.automaton.exact
+
+    @property
     def finished(self) -> bool:
         """Whether `finish` was called."""
         return self._node is self._node.automaton.finished
@@ -135,27 +141,3 @@ class TextStream:
     def _move_to(self, node: Node) -> None:
         self._node = node
         self._whole = node.whole
-
-
-def prime(automaton: Automaton, prompt_ids: Iterable[SupportsIndex]) -> Node:
-    """
-    Return the node behind a prompt; at the beginning if there is none.
-
-    Read backwards to an id after which the state is the same whatever came before, and forwards again from there; in ordinary
-    prompts that is the last id or the one before it.
-    """
-    ids = as_sequence(prompt_ids, where="prompt_ids")
-    if not len(ids):
-        return automaton.start
-    pipeline = automaton.pipeline
-    first = len(ids) - 1
-    while first and not pipeline.settles(as_id(ids[first], where="prompt_ids", position=first)):
-        first -= 1
-    # One more, so that the id after which all is settled is not taken for the first of all.
-    first -= first > 0
-    while first and not pipeline.says(as_id(ids[first], where="prompt_ids", position=first)):
-        first -= 1
-    node = automaton.start
-    for position in range(first, len(ids)):
-        _, node = automaton.advance(node, as_id(ids[position], where="prompt_ids", position=position))
-    return automaton.node(pipeline.border(node.state))

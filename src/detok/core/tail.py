@@ -85,7 +85,8 @@ class Tail:
 
     def settles(self, text: str) -> bool:
         """Whether the cursor after ``text`` is the same whatever stood before it."""
-        return not self._stages or (len(self._stages) == 1 and self._stages[0].settles(text))
+        # A character that a stage does not look at passes it unchanged, so one such for all of them settles all.
+        return not self._stages or any(all(stage.settles(one) for stage in self._stages) for one in set(text))
 
     def _end(self, cursor: Cursor) -> str:
         text = ""

@@ -7,7 +7,8 @@ streams and a stream can be kept, copied and sent as a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from .rules import byte_of
@@ -18,7 +19,7 @@ __all__ = ["EachToken", "FirstToken", "LastToken", "LeadingSpace", "Repeats", "R
 
 State = object
 Token = Any
-"""Text; or bytes, where a vocabulary has bytes (only `LeadingSpace` meets these)."""
+"""Text; or bytes, where a vocabulary has bytes (only `FirstToken` and `LeadingSpace` meet these)."""
 
 Tokens = tuple[Token, ...]
 
@@ -26,8 +27,8 @@ Tokens = tuple[Token, ...]
 class TokenStage(Protocol):
     """One rule over tokens."""
 
-    start: State
-    usual: State
+    start: State = None
+    usual: State = None
     """The state that most tokens leave as it is."""
 
     def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
@@ -42,56 +43,82 @@ class TokenStage(Protocol):
         """Return what a token gives that is neither the first nor the last, nor equal to its neighbours."""
         ...
 
+    def beside(self, state: State) -> State:
+        """Return the state in which the next token gets no space in front, else like this one."""
+        return state
+
     def forgets(self, token: Token) -> bool:
         """Whether what follows this token, which is not the first, does not depend on those before it."""
         ...
 
 
-class EachToken:
+class EachToken(TokenStage):
     """A rule that looks at one token alone."""
 
     start: State = None
     usual: State = None
 
     def __init__(self, each: Callable[[str], str]) -> None:
-        self._each = each
+        self.each = each
+
+    def then(self, stage: EachToken | FirstToken) -> EachToken | FirstToken:
+        """Both stages as one."""
+        if isinstance(stage, FirstToken):
+            return FirstToken(_both(self.each, stage.first), _both(self.each, stage.rest), spaces=stage.spaces)
+        return EachToken(_both(self.each, stage.each))
 
     def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
-        return (self._each(token),), None
+        return (self.each(token),), None
 
     def finish(self, state: State) -> Tokens:
         return ()
 
     def middle(self, token: Token) -> Tokens:
-        return (self._each(token),)
+        return (self.each(token),)
 
     def forgets(self, token: Token) -> bool:
         return True
 
 
-class FirstToken:
-    """A rule that treats the first token differently. The state: whether there was one."""
+class FirstToken(TokenStage):
+    """
+    A rule that treats the first token differently. The state: whether there was one.
+
+    Args:
+        first, rest: The rule for the first token, and for all others.
+        spaces: Whether the difference is a space in front of all but the first.
+    """
 
     start: State = False
     usual: State = True
 
-    def __init__(self, first: Callable[[str], str], rest: Callable[[str], str]) -> None:
-        self._first, self._rest = first, rest
+    def __init__(self, first: Callable[[Token], Token], rest: Callable[[Token], Token], *, spaces: bool = False) -> None:
+        self.first, self.rest, self.spaces = first, rest, spaces
+
+    def then(self, stage: EachToken | FirstToken) -> FirstToken:
+        """Both stages as one: each gives one token for each, so that the first of one is the first of the other."""
+        if isinstance(stage, FirstToken):
+            spaces = self.spaces or stage.spaces
+            return FirstToken(_both(self.first, stage.first), _both(self.rest, stage.rest), spaces=spaces)
+        return FirstToken(_both(self.first, stage.each), _both(self.rest, stage.each), spaces=self.spaces)
+
+    def beside(self, state: State) -> State:
+        return False if self.spaces else state
 
     def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
-        return ((self._rest if state else self._first)(token),), True
+        return ((self.rest if state else self.first)(token),), True
 
     def finish(self, state: State) -> Tokens:
         return ()
 
     def middle(self, token: Token) -> Tokens:
-        return (self._rest(token),)
+        return (self.rest(token),)
 
     def forgets(self, token: Token) -> bool:
         return True
 
 
-class LastToken:
+class LastToken(TokenStage):
     """A rule that treats the last token differently, before other rules over tokens: one token is held. The state: that token."""
 
     start: State = None
@@ -113,7 +140,7 @@ class LastToken:
         return False
 
 
-class Repeats:
+class Repeats(TokenStage):
     """A token equal to the one before it vanishes, and so does one that a rule makes empty (CTC). The state: the token before."""
 
     start: State = None
@@ -139,39 +166,46 @@ class Repeats:
         return True
 
 
-class LeadingSpace:
+class LeadingSpace(TokenStage):
     """
     While there is no text yet, a piece loses one leading ``▁``; all others are spaces (SentencePiece). The state: is there text?
 
     Args:
         strips: Whether anything is lost at all.
         every: Whether every piece loses one until there is text, or only the first that has one.
+        surfaces: Pieces that are shown as something else, to the letter.
     """
 
     start: State = False
     usual: State = True
 
-    def __init__(self, *, strips: bool, every: bool) -> None:
-        self._strips, self._every = strips, every
+    def __init__(self, *, strips: bool, every: bool, surfaces: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._strips, self._every, self._surfaces = strips, every, surfaces
 
     def feed(self, state: State, token: Token) -> tuple[Tokens, State]:
         if isinstance(token, bytes):
             return (token,), True
         lost = self._strips and not state and token.startswith("▁")
-        text = token[lost:].replace("▁", " ")
+        text = self._text(token, lost)
         return (text,), state or bool(text) or (lost and not self._every)
+
+    def _text(self, token: str, lost: bool) -> str:
+        surface = self._surfaces.get(token)
+        return token[lost:].replace("▁", " ") if surface is None else surface
 
     def finish(self, state: State) -> Tokens:
         return ()
 
     def middle(self, token: Token) -> Tokens:
-        return (token if isinstance(token, bytes) else token.replace("▁", " "),)
+        return (token if isinstance(token, bytes) else self._text(token, False),)
 
     def forgets(self, token: Token) -> bool:
-        return isinstance(token, str) and bool(token.strip("▁"))
+        if isinstance(token, bytes):
+            return True
+        return bool(self._surfaces.get(token, token.strip("▁")))
 
 
-class Runs:
+class Runs(TokenStage):
     """
     Runs of byte tokens before other rules over tokens: a run that is still valid is held whole.
 
@@ -220,3 +254,7 @@ def _open_run(state: State) -> tuple[bytes, tuple[str, ...], int]:
     if state is None:
         return b"", (), 0
     return state  # type: ignore[return-value]  # the stage's own states are the only ones that come back
+
+
+def _both(first: Callable[[Token], Token], second: Callable[[Token], Token]) -> Callable[[Token], Token]:
+    return lambda token: second(first(token))

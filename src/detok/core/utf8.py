@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from codecs import utf_8_decode
 
-__all__ = ["REPLACEMENT", "decode_lossy", "decode_per_byte", "decode_strict", "may_begin", "settles"]
+__all__ = ["REPLACEMENT", "decode_ignoring", "decode_lossy", "decode_per_byte", "decode_strict", "may_begin", "settles"]
 
 REPLACEMENT = "\ufffd"
 
@@ -32,6 +32,14 @@ def decode_lossy(pending: bytes, data: bytes) -> tuple[str, bytes]:
     if rest[:1] == b"\xed" and rest[1:] >= b"\xa0":
         return text + REPLACEMENT * 2, b""
     return text, rest
+
+
+def decode_ignoring(pending: bytes, data: bytes) -> tuple[str, bytes]:
+    """The same as `decode_lossy`, but bytes that belong to no character vanish."""
+    joined = pending + data
+    text, used = utf_8_decode(joined, "ignore", False)
+    rest = joined[used:]
+    return (text, b"") if rest[:1] == b"\xed" and rest[1:] >= b"\xa0" else (text, rest)
 
 
 def decode_strict(pending: bytes, data: bytes) -> tuple[str, bytes] | None:

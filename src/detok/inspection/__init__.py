@@ -3,6 +3,6 @@
 from .certificate import Certificate, Difference
 from .check import check
 from .hostile import hostile_ids
-from .trace import Summary, TraceRow, summary, trace
+from .trace import Deviation, Summary, TraceRow, summary, trace
 
-__all__ = ["Certificate", "Difference", "Summary", "TraceRow", "check", "hostile_ids", "summary", "trace"]
+__all__ = ["Certificate", "Deviation", "Difference", "Summary", "TraceRow", "check", "hostile_ids", "summary", "trace"]

@@ -40,6 +40,9 @@ class Certificate:
     library: str
     """The judge, with its version."""
 
+    strategy: str = "exact"
+    """That of the streams. None but "exact" promises anything."""
+
     seed: int
     lists: int
     splits: int
@@ -51,6 +54,9 @@ class Certificate:
 
     differing: int
     """So many comparisons came out different."""
+
+    differing_lists: int = 0
+    """On so many lists at least one of them did."""
 
     differences: tuple[Difference, ...]
     """The first few that are not alike, made as small as can be."""

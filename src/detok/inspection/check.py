@@ -11,10 +11,11 @@ from time import perf_counter
 from typing import SupportsIndex
 
 from ..core.ids import as_ids
+from ..core.options import Strategy
 from ..tokenizers import Tokenizer
 from .certificate import Certificate, Difference, Kind
 from .hostile import hostile_ids
-from .judge import judge
+from .judge import is_panic, judge
 from .shared_ids import shared_ids
 from .shrink import Steps, shrink
 
@@ -40,6 +41,7 @@ def check(
     lists: int = 1000,
     seed: int = 0,
     ids: Iterable[SupportsIndex] | None = None,
+    strategy: Strategy | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Certificate:
     """
@@ -50,10 +52,15 @@ def check(
         lists: How many hostile lists to make.
         seed: Decides all lists and all splits. List k depends on the seed and k alone.
         ids: This one list instead, in all splits if it is short.
+        strategy: How to stream, instead of the tokenizer's own way; then only streams are compared, not `decode`.
         progress: Called with the number of lists that are done.
+
+    Raises:
+        OptionError: The tokenizer has no such strategy.
     """
     began = perf_counter()
-    run = _Run(tokenizer)
+    tokenizer.stream(strategy=strategy)  # what is not possible is refused here, and not counted as a difference
+    run = _Run(tokenizer, strategy)
     if ids is not None:
         lists = 1
         run.compare(_thorough(as_ids(ids)))
@@ -68,12 +75,14 @@ def check(
         tokenizer=tokenizer.description,
         fingerprint=tokenizer.fingerprint,
         library=tokenizer.library.name,
+        strategy=strategy or tokenizer.default_strategy,
         seed=seed,
         lists=lists,
         splits=run.splits,
         comparisons=run.comparisons,
         library_failures=run.library_failures,
         differing=run.differing,
+        differing_lists=run.differing_lists,
         differences=tuple(run.differences),
         shared_ids=shared_ids(tokenizer),
         seconds=perf_counter() - began,
@@ -83,25 +92,30 @@ def check(
 class _Run:
     """Counts, and the differences so far."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.splits = self.comparisons = self.library_failures = self.differing = 0
+    def __init__(self, tokenizer: Tokenizer, strategy: Strategy | None) -> None:
+        self.splits = self.comparisons = self.library_failures = self.differing = self.differing_lists = 0
         self.differences: list[Difference] = []
         self._tokenizer = tokenizer
+        self._strategy = strategy
 
     def compare(self, cases: Iterable[_Case]) -> None:
         """Compare all cases of one list."""
         failed = False
+        before = self.differing
         for case in cases:
+            if case.kind == "one-shot" and self._strategy is not None:
+                continue
             expected = _expected(self._tokenizer, case)
             if expected is None:
                 failed = failed or case.kind != "prompt"
                 continue
             self.comparisons += 1
             self.splits += case.kind != "one-shot"
-            if _outcome(self._tokenizer, case) != expected:
+            if self._outcome(case) != expected:
                 self.differing += 1
                 self._note(case)
         self.library_failures += failed
+        self.differing_lists += self.differing > before
 
     def _note(self, case: _Case) -> None:
         if len(self.differences) == MAX_SHRUNK:
@@ -110,7 +124,7 @@ class _Run:
         def fails(steps: Steps) -> bool:
             other = _Case(case.kind, case.skip_special_tokens, steps)
             expected = _expected(self._tokenizer, other)
-            return expected is not None and _outcome(self._tokenizer, other) != expected
+            return expected is not None and self._outcome(other) != expected
 
         steps = shrink(case.steps, fails, keep_first=case.kind == "prompt")
         case = _Case(case.kind, case.skip_special_tokens, steps)
@@ -120,10 +134,31 @@ class _Run:
             skip_special_tokens=case.skip_special_tokens,
             kind=case.kind,
             expected=str(_expected(self._tokenizer, case)),
-            got=_outcome(self._tokenizer, case),
+            got=self._outcome(case),
         )
         if difference not in self.differences:
             self.differences.append(difference)
+
+    def _outcome(self, case: _Case) -> str:
+        """What the tokenizer says. No list of integers may make it raise; if one does, the error stands for the text."""
+        tokenizer, skips = self._tokenizer, case.skip_special_tokens
+        try:
+            if case.kind == "one-shot":
+                return tokenizer.decode(_flat(case.steps), skip_special_tokens=skips)
+            prompt, steps = (case.steps[0], case.steps[1:]) if case.kind == "prompt" else ((), case.steps)
+            stream = tokenizer.stream(prompt, skip_special_tokens=skips, strategy=self._strategy)
+            text = ""
+            for ids in steps:
+                text += stream.step(ids[0]) if len(ids) == 1 else stream.extend(ids)
+                if case.kind == "snapshot":
+                    stream = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
+            return text + stream.finish()
+        except Exception as error:
+            return f"raised {type(error).__name__}: {error}"
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            return "raised PanicException"
 
 
 def _expected(tokenizer: Tokenizer, case: _Case) -> str | None:
@@ -134,24 +169,6 @@ def _expected(tokenizer: Tokenizer, case: _Case) -> str | None:
         return whole
     before = judge(tokenizer, case.steps[0], skip_special_tokens=skips)
     return None if before is None or not whole.startswith(before) else whole[len(before) :]
-
-
-def _outcome(tokenizer: Tokenizer, case: _Case) -> str:
-    """What the tokenizer says. No list of integers may make it raise; if one does, the error stands for the text."""
-    skips = case.skip_special_tokens
-    try:
-        if case.kind == "one-shot":
-            return tokenizer.decode(_flat(case.steps), skip_special_tokens=skips)
-        prompt, steps = (case.steps[0], case.steps[1:]) if case.kind == "prompt" else ((), case.steps)
-        stream = tokenizer.stream(prompt, skip_special_tokens=skips)
-        text = ""
-        for ids in steps:
-            text += stream.step(ids[0]) if len(ids) == 1 else stream.extend(ids)
-            if case.kind == "snapshot":
-                stream = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
-        return text + stream.finish()
-    except Exception as error:
-        return f"raised {type(error).__name__}: {error}"
 
 
 def _length(rng: Random) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..tokenizers import Tokenizer
 
-__all__ = ["judge"]
+__all__ = ["is_panic", "judge"]
 
 
 def judge(tokenizer: Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool) -> str | None:
@@ -19,7 +19,11 @@ def judge(tokenizer: Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool
     except Exception:
         return None
     except BaseException as error:
-        # A panic in Rust (Strip on a token that is too short, say) arrives as an exception that is no `Exception`.
-        if type(error).__name__ != "PanicException":
+        if not is_panic(error):
             raise
         return None
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether it is a panic in Rust (Strip on a token that is too short, say), which arrives as what is no `Exception`."""
+    return type(error).__name__ == "PanicException"

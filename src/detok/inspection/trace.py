@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, SupportsIndex
 
 from ..core.ids import as_ids
+from ..core.options import Strategy
 from ..core.stream import TextStream
 from ..core.texts import common_prefix
 from ..core.utf8 import REPLACEMENT
 from ..tokenizers import Tokenizer
 from .judge import judge
 
-__all__ = ["Fault", "Summary", "TraceRow", "summary", "trace"]
+__all__ = ["Deviation", "Fault", "Summary", "TraceRow", "summary", "trace"]
 
 Bytes = bytes
 """By another name, since a row's field is called `bytes`."""
 
 Fault = Literal["broken character", "lost space", "wrong space", "other"]
+Deviation = Literal["late", "wrong"]
+"""Of a stream by another strategy: so far it gave less than the tokenizer's own, or what is no beginning of the right text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,12 @@ class TraceRow:
     fault: Fault | None
     """How `naive` is wrong, if it is; see `fault_of`."""
 
+    compared: str | None = None
+    """What came out of a stream by the strategy that is compared, if one is."""
+
+    deviation: Deviation | None = None
+    """Whether that is late, or has just gone wrong; once a stream has, nothing more is said of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -61,9 +70,20 @@ class Summary:
     faults: int
     """How many tokens the naive decode got wrong."""
 
+    compared: str | None = None
+    """The whole text by the strategy that is compared, if one is."""
+
+    late: int = 0
+    """After how many tokens that one had given less than the tokenizer's own stream."""
+
 
 def trace(
-    tokenizer: Tokenizer, ids: Iterable[SupportsIndex], *, prompt_ids: Iterable[SupportsIndex] = (), **options: Any
+    tokenizer: Tokenizer,
+    ids: Iterable[SupportsIndex],
+    *,
+    prompt_ids: Iterable[SupportsIndex] = (),
+    strategy: Strategy | None = None,
+    **options: Any,
 ) -> list[TraceRow]:
     """
     Stream ``ids`` one at a time and return a row for each, and a last one for `finish`.
@@ -71,6 +91,7 @@ def trace(
     Args:
         tokenizer: Whose stream is looked at.
         ids: Any integers.
+        strategy: Stream them in this way, too, and say how that deviates from the tokenizer's own way.
         prompt_ids, options: As ``tokenizer.stream`` takes them.
 
     Raises:
@@ -82,6 +103,7 @@ def trace(
     whole = tokenizer.stream(prompt_ids, **options)
     right = whole.extend(ids) + whole.finish()
 
+    other = None if strategy is None else _Compared(tokenizer.stream(prompt_ids, strategy=strategy, **options), right)
     rows: list[TraceRow] = []
     stream = tokenizer.stream(prompt_ids, **options)
     given, rest = 0, _rest(stream)
@@ -93,8 +115,10 @@ def trace(
         after = text + rest
         fault = fault_of(naive, before, after, right[given : given + len(after)])
         given += len(text)
-        rows.append(_row(tokenizer, position, token_id, stream, text, naive, fault))
-    return [*rows, _last_row(len(ids), rest)]
+        row = _row(tokenizer, position, token_id, stream, text, naive, fault)
+        rows.append(row if other is None else other.step(row, token_id, given))
+    last = _last_row(len(ids), rest)
+    return [*rows, last if other is None else other.finish(last)]
 
 
 def summary(rows: Sequence[TraceRow]) -> Summary:
@@ -103,7 +127,36 @@ def summary(rows: Sequence[TraceRow]) -> Summary:
         right="".join(row.text for row in rows),
         naive="".join(row.naive for row in rows),
         faults=sum(row.fault is not None for row in rows),
+        compared=None if rows[-1].compared is None else "".join(row.compared or "" for row in rows),
+        late=sum(row.deviation == "late" for row in rows),
     )
+
+
+class _Compared:
+    """A stream beside the one that is traced, and whether it still gives a beginning of the right text."""
+
+    def __init__(self, stream: TextStream, right: str) -> None:
+        self._stream = stream
+        self._right = right
+        self._given = ""
+        self._is_right = True
+
+    def step(self, row: TraceRow, token_id: int, given: int) -> TraceRow:
+        """Take the next id. ``given`` is how much the traced stream has given with it."""
+        return self._judged(row, self._stream.step(token_id), self._right.startswith, given)
+
+    def finish(self, row: TraceRow) -> TraceRow:
+        """End the stream: now it must have given all."""
+        return self._judged(row, self._stream.finish(), self._right.__eq__, 0)
+
+    def _judged(self, row: TraceRow, text: str, is_right: Callable[[str], bool], given: int) -> TraceRow:
+        self._given += text
+        deviation: Deviation | None = None
+        if self._is_right and not is_right(self._given):
+            self._is_right, deviation = False, "wrong"
+        elif self._is_right and len(self._given) < given:
+            deviation = "late"
+        return replace(row, compared=text, deviation=deviation)
 
 
 def fault_of(naive: str, before: str, after: str, right: str) -> Fault | None:

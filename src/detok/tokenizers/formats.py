@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 __all__ = ["FORMATS", "HEAD", "Format", "format_of_bytes", "format_of_object"]
@@ -37,11 +36,6 @@ class Format:
 
     objects: tuple[str, ...] = ()
     """Classes, as module prefix and name, of which objects are of this format: an object or one of its bases."""
-
-    @property
-    def installed(self) -> bool:
-        """Whether its library is there."""
-        return find_spec(self.library.replace("-", "_")) is not None
 
     def load(self) -> Any:
         """Import the module that makes tokenizers of this format."""

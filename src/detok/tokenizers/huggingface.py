@@ -11,6 +11,7 @@ from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
 from ..errors import MissingExtra, OptionError, SourceError, UnknownDecoder
 from .decoder_json import rules_of
+from .decodestream import LibraryStream
 from .huggingface_config import TokenizerConfig, read_config
 from .tokenizer import Tokenizer
 
@@ -122,13 +123,15 @@ def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config:
     """Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more."""
     _refuse_shared_ids(tokenizer, source)
     cleans_up = config is not None and config.cleans_up(type(tokenizer.model).__name__)
+    vocabulary = HuggingFaceVocabulary(tokenizer)
     return Tokenizer(
-        HuggingFaceVocabulary(tokenizer),
+        vocabulary,
         rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=_compile_regex),
         encoder=HuggingFaceEncoder(tokenizer),
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
         cleans_up=cleans_up,
         source=source,
+        decode_stream=lambda options: LibraryStream(tokenizer, vocabulary, options),
     )
 
 

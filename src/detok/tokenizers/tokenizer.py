@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from ..core.decoder import Decoder
+from ..core.decoder import Decoder, DecodeStreamSteps
 from ..core.rules import Replace, Rule
 from ..core.vocabulary import Vocabulary
 
@@ -49,10 +49,15 @@ class Tokenizer(Decoder):
         library: Library,
         cleans_up: bool = False,
         source: str = "",
+        decode_stream: DecodeStreamSteps | None = None,
+        remarks: Sequence[str] = (),
     ) -> None:
-        super().__init__(vocabulary, rules, cleans_up=cleans_up)
+        super().__init__(vocabulary, rules, cleans_up=cleans_up, decode_stream=decode_stream)
         self.library = library
         self.source = source
+        self.remarks = tuple(remarks)
+        """What else there is to know about it; part of `description`."""
+
         self._encoder = encoder
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
@@ -97,7 +102,7 @@ class Tokenizer(Decoder):
         rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
         if self.cleans_up:
             rules += ", clean-up of spaces"
-        parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes]
+        parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
         return "; ".join(parts)
 
     def __repr__(self) -> str:

@@ -1,0 +1,179 @@
+"""
+SentencePiece models: ``.model`` files and ``sentencepiece.SentencePieceProcessor``.
+
+The judge is ``DecodeIds`` (sentencepiece_processor.cc, DecodeOptimized). Control pieces are special: skipped they give nothing,
+but end a run of bytes. DecodeIds cannot show them; with ``skip_special_tokens=False`` they are shown as the same model would show
+them if they were user-defined pieces. The unknown piece is shown always, as the model's unk_surface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from ..core.rules import Denormalizer, Rule, SentencePiece, byte_of
+from ..core.vocabulary import Piece
+from ..errors import SourceError
+from .reading import library, read_file, utf8, with_version
+from .sentencepiece_model import ModelSettings, fault_of, read_settings, with_controls_shown
+from .tokenizer import Tokenizer
+
+__all__ = ["from_file", "from_object"]
+
+ACCEPTED = "a SentencePiece model was expected, as its trainer writes it (tokenizer.model, spiece.model, sentencepiece.bpe.model)"
+
+
+class SentencePieceVocabulary:
+    """The pieces of a processor; the place is the id."""
+
+    def __init__(self, processor: Any) -> None:
+        self._every = list(range(processor.get_piece_size()))
+        self._texts: Sequence[str] = processor.id_to_piece(self._every)
+        self._bytes = self._where(processor.is_byte)
+        self.controls = self._where(processor.is_control)
+        self.unknown = next(iter(self._where(processor.is_unknown)), None)
+        self.unknown_text = "" if self.unknown is None else self._texts[self.unknown]
+        while self._texts.count(self.unknown_text) > 1:
+            # A piece of another type may have the same name, but is shown differently. No piece has a NUL in its name.
+            self.unknown_text += "\0"
+
+    def _where(self, has: Any) -> frozenset[int]:
+        return frozenset(token_id for token_id, yes in zip(self._every, has(self._every), strict=True) if yes)
+
+    def piece(self, token_id: int) -> Piece | None:
+        """The piece behind ``token_id``, or None."""
+        if not 0 <= token_id < len(self._texts):
+            return None
+        text = self._texts[token_id]
+        if token_id in self.controls:
+            return Piece(text, special=True, added=True)
+        if token_id in self._bytes:
+            return Piece(text, data=bytes([byte_of(text) or 0]))
+        return Piece(self.unknown_text if token_id == self.unknown else text)
+
+    def ids(self) -> Iterable[int]:
+        """All ids, ascending."""
+        return self._every
+
+    def added_ids(self) -> Iterable[int]:
+        """The ids of the control pieces, ascending."""
+        return sorted(self.controls)
+
+    def tokens(self) -> Mapping[str, int]:
+        """Every piece with its id."""
+        tokens = dict(zip(self._texts, self._every, strict=True))
+        return tokens if self.unknown is None else {**tokens, self.unknown_text: self.unknown}
+
+
+class SentencePieceLibrary:
+    """The library's own ``DecodeIds``, without the ids out of range at which it raises."""
+
+    def __init__(self, processor: Any, vocabulary: SentencePieceVocabulary, module: Any) -> None:
+        self.name = with_version("sentencepiece")
+        self._processor = processor
+        self._vocabulary = vocabulary
+        self._module = module
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Decode; control pieces are shown by the model in which they are user-defined."""
+        asked = [token_id for token_id in ids if self._vocabulary.piece(token_id) is not None]
+        shows = not skip_special_tokens and not self._vocabulary.controls.isdisjoint(asked)
+        processor = self._showing if shows else self._processor
+        return str(processor.decode(asked, out_type=str)) if asked else ""
+
+    @cached_property
+    def _showing(self) -> Any:
+        model = with_controls_shown(self._processor.serialized_model_proto(), self._vocabulary.controls)
+        return self._module.SentencePieceProcessor(model_proto=model)
+
+    def tokens(self) -> Mapping[str, int]:
+        """Every piece with its id."""
+        return self._vocabulary.tokens()
+
+
+class SentencePieceEncoder:
+    """The library's encode, with the model's own BOS and EOS as asked for."""
+
+    def __init__(self, processor: Any, *, bos: bool, eos: bool) -> None:
+        self._processor = processor
+        self._before = [processor.bos_id()] if bos and processor.bos_id() >= 0 else []
+        self._behind = [processor.eos_id()] if eos and processor.eos_id() >= 0 else []
+
+    def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        ids: list[int] = self._processor.encode(
+            utf8(text), out_type=int, add_bos=False, add_eos=False, reverse=False, enable_sampling=False
+        )
+        return [*self._before, *ids, *self._behind] if add_special_tokens else ids
+
+
+def from_file(path: Path, *, add_bos_token: bool = True, add_eos_token: bool = False) -> Tokenizer:
+    """
+    Load a ``.model`` file.
+
+    Args:
+        path: The file. What stands beside it (tokenizer_config.json) is not looked at.
+        add_bos_token, add_eos_token: What ``encode(add_special_tokens=True)`` adds, if the model has it. The defaults are those
+            of Llama and Mistral, of transformers and mistral-common alike; T5 and its kind have no BOS and want an EOS.
+
+    Raises:
+        SourceError: It is no SentencePiece model, or damaged.
+        MissingExtra: sentencepiece is not installed.
+    """
+    content = read_file(path, ACCEPTED)
+    module = _module()
+    try:
+        processor = module.SentencePieceProcessor(model_proto=content)
+    except Exception as error:  # the library raises RuntimeError, OSError and ValueError, by version
+        fault = fault_of(content)
+        found = f"is no protobuf, or only the beginning of one ({fault})" if fault else f"the library refuses it: {error}"
+        raise SourceError(path, found=found, accepted=ACCEPTED) from error
+    return from_object(processor, add_bos_token=add_bos_token, add_eos_token=add_eos_token, source=str(path))
+
+
+def from_object(
+    processor: Any,
+    *,
+    add_bos_token: bool = True,
+    add_eos_token: bool = False,
+    source: str = "sentencepiece.SentencePieceProcessor",
+) -> Tokenizer:
+    """Make a `Tokenizer` of a ``SentencePieceProcessor``, which must not be changed any more. For the rest see `from_file`."""
+    module = _module()
+    if not processor.get_piece_size():
+        raise SourceError(source, found="the processor has no model", accepted=ACCEPTED)
+    try:
+        settings = read_settings(processor.serialized_model_proto())
+        vocabulary = SentencePieceVocabulary(processor)
+        rules = _rules(vocabulary, settings, module)
+    except Exception as error:  # pieces or settings that are no UTF-8: each version has its own
+        raise SourceError(source, found=f"the model is damaged ({error})", accepted=ACCEPTED) from error
+    return Tokenizer(
+        vocabulary,
+        rules,
+        encoder=SentencePieceEncoder(processor, bos=add_bos_token, eos=add_eos_token),
+        library=SentencePieceLibrary(processor, vocabulary, module),
+        source=source,
+    )
+
+
+def _module() -> Any:
+    return library("sentencepiece", extra="sentencepiece", purpose="a SentencePiece model")
+
+
+def _rules(vocabulary: SentencePieceVocabulary, settings: ModelSettings, module: Any) -> list[Rule]:
+    rules: list[Rule] = [
+        SentencePiece(
+            add_dummy_prefix=settings.add_dummy_prefix,
+            remove_extra_whitespaces=settings.remove_extra_whitespaces,
+            unknown=vocabulary.unknown_text,
+            unknown_surface=settings.unk_surface,
+        )
+    ]
+    if settings.denormalizer:
+        normalize = module.SentencePieceNormalizer(normalizer_spec=settings.denormalizer).Normalize
+        digest = blake2b(settings.denormalizer, digest_size=16).hexdigest()
+        rules.append(Denormalizer(digest, lambda text: str(normalize(text))))
+    return rules

@@ -1,0 +1,224 @@
+"""
+Tokenizers of ``transformers``: fast ones by their ``tokenizers.Tokenizer``, Python ones by their own code.
+
+The judge is always the object's own ``decode``. Nothing that the hot path touches is asked of the object again: its length,
+special ids, added tokens and vocabulary, which are slow properties there, are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from ..core.options import DecodeOptions
+from ..core.vocabulary import Vocabulary
+from ..core.window import join_segments
+from ..errors import OptionError, SourceError
+from . import huggingface
+from .decodestream import LibraryStream
+from .formats import format_of_object
+from .huggingface_config import FORCED_CLEAN_UP, TokenizerConfig
+from .opaque import OpaqueTokenizer, OwnDecode, TokenVocabulary
+from .python_joins import equals_library, find_join
+from .reading import library, utf8, with_version
+from .tokenizer import Tokenizer
+
+__all__ = ["Mode", "from_directory", "from_object"]
+
+Mode = Literal["auto", "fast", "slow"]
+"""Which implementation of a Hugging Face tokenizer: the one there is, that of ``tokenizers``, or Python code."""
+
+ACCEPTED = "a directory that transformers can read without running code from it was expected"
+
+
+class OwnLibrary:
+    """The object's own decode, without the ids that it does not have."""
+
+    def __init__(self, source: Any, vocabulary: Vocabulary, tokens: Mapping[str, int]) -> None:
+        self.name = f"{with_version('transformers')}, {_class_name(source)}"
+        self._source = source
+        self._vocabulary = vocabulary
+        self._tokens = tokens
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Decode, with the clean-up that the object is set to."""
+        known = [token_id for token_id in ids if self._vocabulary.piece(token_id) is not None]
+        text: str = self._source.decode(known, skip_special_tokens=skip_special_tokens)
+        return text
+
+    def tokens(self) -> Mapping[str, int]:
+        """Every token with its id."""
+        return self._tokens
+
+
+class OwnEncoder:
+    """The object's own encode."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        utf8(text)
+        ids: list[int] = self._source.encode(text, add_special_tokens=add_special_tokens, verbose=False)
+        return ids
+
+
+def from_object(source: Any, *, mode: Mode = "auto", name: str | None = None) -> Tokenizer:
+    """
+    Make a `Tokenizer` of a tokenizer of transformers, which must not be changed any more.
+
+    Args:
+        source: A ``PreTrainedTokenizerBase``.
+        mode: "fast" and "slow" insist on an implementation. Slow is Python code: it encodes, and unless its decode is a plain
+        join
+            it decodes a window or two at each step.
+        name: What to call it; by default its ``name_or_path``, or its class.
+
+    Raises:
+        OptionError: The object is no such implementation.
+        SourceError: It does not tell its vocabulary; or as `huggingface.from_object`, as UnknownDecoder.
+    """
+    _check_mode(mode)
+    kind = _class_name(source)
+    name = name or getattr(source, "name_or_path", "") or kind
+    if getattr(source, "is_fast", False):
+        if mode == "slow":
+            why = f"{kind} runs on the tokenizers library and is no Python code; take 'auto' or 'fast'"
+            raise OptionError(option="mode", value=mode, accepted=why)
+        return _from_fast(source, name)
+    if mode == "fast":
+        why = f"{kind} is a Python tokenizer and has no fast form; take 'auto' or 'slow', or give a tokenizer.json"
+        raise OptionError(option="mode", value=mode, accepted=why)
+    if kind == "MistralCommonBackend" and (inner := format_of_object(source.tokenizer)):
+        # It only wraps a tokenizer of mistral-common, which is loaded as what it is.
+        return cast(Tokenizer, inner.load().from_object(source.tokenizer))
+    return _from_python(source, name)
+
+
+def from_directory(directory: Path, *, mode: Mode = "auto") -> Tokenizer:
+    """
+    Load a directory through transformers' AutoTokenizer: for those without a tokenizer.json, and for ``mode="slow"``.
+
+    Only what is in the directory is read, and code from it is never run.
+
+    Raises:
+        MissingExtra: transformers is not installed.
+        SourceError: transformers refuses the directory.
+        OptionError: What it makes of it is not the implementation that was asked for.
+    """
+    _check_mode(mode)
+    if not directory.is_dir():
+        raise SourceError(directory, found="there is no such directory", accepted=ACCEPTED)
+    transformers = library("transformers", extra="transformers", purpose=f"the tokenizer in {directory}")
+    try:
+        source = transformers.AutoTokenizer.from_pretrained(
+            str(directory), local_files_only=True, trust_remote_code=False, use_fast=mode != "slow"
+        )
+    except Exception as error:  # transformers raises whatever its parts raise
+        wants_code = "trust_remote_code" in str(error)
+        found = "it needs code of its own to be run" if wants_code else f"transformers refuses it: {error}"
+        raise SourceError(directory, found=found, accepted=ACCEPTED) from error
+    return from_object(source, mode=mode, name=str(directory))
+
+
+def _from_fast(source: Any, name: str) -> Tokenizer:
+    """By the rules of its ``tokenizers.Tokenizer``; but if its class has a decode of its own, only if that says the same."""
+    backend = source.backend_tokenizer
+    flags = {flag: getattr(source, flag, False) for flag in ("clean_up_tokenization_spaces", FORCED_CLEAN_UP)}
+    base = huggingface.from_object(backend, source=name, config=TokenizerConfig(flags))
+    judge = OwnLibrary(source, base.vocabulary, backend.get_vocab(with_added_tokens=False))
+    tokenizer = Tokenizer(
+        base.vocabulary,
+        base.rules,
+        encoder=OwnEncoder(source),
+        library=judge,
+        cleans_up=base.cleans_up,
+        source=name,
+        decode_stream=lambda options: LibraryStream(backend, base.vocabulary, options),
+    )
+    if _decodes_itself(source) and not equals_library(tokenizer):
+        return _from_python(source, name)
+    return tokenizer
+
+
+def _from_python(source: Any, name: str) -> Tokenizer:
+    """By rules if its decode is a plain join, else by windows."""
+    kind = _class_name(source)
+    try:
+        listed = dict(source.get_vocab())
+        added = {token_id: str(token) for token_id, token in source.added_tokens_decoder.items()}
+        tokens = {token_id: token for token, token_id in listed.items()} | added
+        special = _skipped_ids(source, tokens)
+    except (AttributeError, NotImplementedError, TypeError) as error:
+        found = f"the class does not tell its vocabulary ({error!r})"
+        raise SourceError(kind, found=found, accepted="get_vocab, added_tokens_decoder and all_special_ids are needed") from error
+    vocabulary = TokenVocabulary(tokens, special=special, added=frozenset(added))
+    own_decode = _own_decode(source, vocabulary)
+    judge = OwnLibrary(source, vocabulary, listed)
+    join = find_join(
+        vocabulary,
+        own_decode,
+        encoder=OwnEncoder(source),
+        library=judge,
+        cleans_up=bool(getattr(source, "clean_up_tokenization_spaces", False)),
+        source=name,
+        remarks=[f"encoded by the Python code of {kind}", "decoded by rules that equal it on every id and on random lists"],
+    )
+    if join is not None:
+        return join
+    cost = f"known only by the Python code of {kind}, which encodes, and decodes one or two windows at each step"
+    return OpaqueTokenizer(
+        vocabulary, own_decode, encoder=OwnEncoder(source), library=judge, source=name, remarks=[cost, "not exact"]
+    )
+
+
+def _own_decode(source: Any, vocabulary: TokenVocabulary) -> OwnDecode:
+    """The object's decode; with `spaces_between_special_tokens` given, vLLM's way over its tokens, which knows no clean-up."""
+    added = {vocabulary.tokens[token_id] for token_id in vocabulary.added}
+
+    def decode(ids: Sequence[int], options: DecodeOptions) -> str:
+        spaces = options.spaces_between_special_tokens
+        if spaces is not None:
+            skipped = vocabulary.special if options.skip_special_tokens else frozenset()
+            tokens = [vocabulary.tokens[token_id] for token_id in ids if token_id not in skipped]
+            return join_segments(tokens, added=added, to_string=source.convert_tokens_to_string, spaces=spaces)
+        told = {}
+        if options.clean_up_tokenization_spaces is not None:
+            told["clean_up_tokenization_spaces"] = options.clean_up_tokenization_spaces
+        text: str = source.decode(list(ids), skip_special_tokens=options.skip_special_tokens, **told)
+        return text
+
+    return decode
+
+
+def _skipped_ids(source: Any, tokens: Mapping[int, str]) -> frozenset[int]:
+    """
+    The special ids that the object's decode really leaves out.
+
+    Not all are, whatever `all_special_ids` says: the word delimiter of Wav2Vec2 is one of them, and becomes a space all the same.
+    """
+    special = {token_id for token_id in source.all_special_ids if token_id in tokens}
+    usual = next((token_id for token_id in tokens if token_id not in special and source.decode([token_id])), None)
+    if usual is None:
+        return frozenset(special)
+    nothing = source.decode([usual, usual], skip_special_tokens=True)
+    return frozenset(
+        token_id for token_id in special if source.decode([usual, token_id, usual], skip_special_tokens=True) == nothing
+    )
+
+
+def _decodes_itself(source: Any) -> bool:
+    """Whether a class of somebody else than transformers' base classes has a word in the decode."""
+    bases = {"TokenizersBackend", "PreTrainedTokenizerFast", "PreTrainedTokenizerBase"}
+    own = [kind for kind in type(source).__mro__ if kind.__name__ not in bases]
+    return any(name in vars(kind) for kind in own for name in ("decode", "_decode", "clean_up_tokenization"))
+
+
+def _class_name(source: Any) -> str:
+    return type(source).__name__
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in get_args(Mode):
+        raise OptionError(option="mode", value=mode, accepted=f"it is one of {', '.join(map(repr, get_args(Mode)))}")

@@ -1,0 +1,39 @@
+"""Errors say what to do, and cross to another process as they are."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import detok
+from detok import errors
+
+EXAMPLES = [
+    detok.OptionError(option="stop", value=1, accepted="it is one of 2, 3"),
+    detok.TokenTypeError(1.0, where="token_ids", position=3),
+    detok.TokenTypeError(5, where="token_ids", wants_list=True),
+    detok.UnknownTokenId(3),
+    detok.UnknownTokenId(3, position=1),
+    detok.SourceError("a.json", found="is empty", accepted="a file with content was expected"),
+    detok.UnknownDecoder("a.json", decoder="Quantum"),
+    detok.MissingExtra("tokenizers", extra="hf", purpose="a tokenizer.json"),
+    detok.EncodeUnsupported("this", instead="use that"),
+    detok.SnapshotError("damaged"),
+    detok.StreamFinished(),
+]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_error_is_the_same_in_another_process(error: detok.DetokError) -> None:
+    """Pickled and back: type, fields and words."""
+    twin = pickle.loads(pickle.dumps(error))
+    assert type(twin) is type(error)
+    assert (str(twin), vars(twin)) == (str(error), vars(error))
+
+
+def test_every_error_has_an_example_and_is_public() -> None:
+    """Nothing that is raised on purpose is hidden."""
+    concrete = {name for name in errors.__all__ if name not in ("DetokError", "UsageError")}
+    assert {type(error).__name__ for error in EXAMPLES} == concrete
+    assert set(errors.__all__) <= set(detok.__all__)

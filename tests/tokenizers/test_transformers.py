@@ -1,0 +1,416 @@
+"""Tokenizers of transformers: fast ones by rules, Python ones by rules where they are a plain join, by windows where they are not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import pytest
+import transformers
+from transformers import ByT5Tokenizer, PerceiverTokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast, Wav2Vec2CTCTokenizer
+
+import detok
+from detok.inspection import check
+from detok.tokenizers import Tokenizer
+from detok.tokenizers.opaque import OpaqueTokenizer
+from detok.tokenizers.transformers import Mode, from_directory, from_object
+from tests.support.handmade import BYTE_LEVEL, WORDPIECE, byte_level_tokens, make
+
+
+class Made(PreTrainedTokenizer):  # type: ignore[misc]  # transformers has no types
+    """A Python tokenizer over a list of tokens, which joins them with spaces, as transformers does if a class says nothing."""
+
+    def __init__(self, tokens: Sequence[str], **settings: Any) -> None:
+        self._ids = {token: token_id for token_id, token in enumerate(tokens)}
+        self.asked = 0
+        super().__init__(**{"unk_token": "<unk>", "eos_token": "</s>", **settings})
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        self.asked += 1
+        return len(self._ids)
+
+    def get_vocab(self) -> dict[str, int]:
+        """All tokens."""
+        self.asked += 1
+        return {**self._ids, **self.added_tokens_encoder}
+
+    @property
+    def all_special_ids(self) -> list[int]:
+        """The special ids, which are looked up each time."""
+        self.asked += 1
+        return cast(list[int], super().all_special_ids)
+
+    def _tokenize(self, text: str, **_: Any) -> list[str]:
+        return text.split()
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self._ids.get(token, self._ids["<unk>"])
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return {token_id: token for token, token_id in self._ids.items()}[index]
+
+
+class Concatenated(Made):
+    """Joins tokens with nothing between them."""
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """One after another."""
+        return "".join(tokens)
+
+
+class Hyphenated(Made):
+    """No join: a mark at the end of a token takes the space away that would follow, and the text is stripped (CTRL, PhoBERT)."""
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """By the whole text."""
+        return " ".join(tokens).replace("@@ ", "").strip()
+
+
+class Failing(Made):
+    """Raises at a token that it does not like."""
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """Fail, or join."""
+        if "b" in tokens[:-1]:
+            raise ValueError("b")
+        return "-".join(tokens)
+
+
+TOKENS = ["<unk>", "</s>", "a", "b@@", "c", "é", " ", "d ", "@@", ".", "\ufffd", "<0xC3>", "e@@"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "slow"])
+def test_byt5_becomes_rules(mode: Mode) -> None:
+    """Its bytes are joined, and what is invalid vanishes; the certificate is clean."""
+    tokenizer = from_object(ByT5Tokenizer(), mode=mode)
+    assert tokenizer.stream().exact
+    assert tokenizer.description.startswith("RawBytes; 384 ids, 128 added; encoded by the Python code of ByT5Tokenizer")
+    assert tokenizer.library.name == f"transformers {transformers.__version__}, ByT5Tokenizer"
+    assert tokenizer.encode("é") == [0xC3 + 3, 0xA9 + 3, 1]
+    assert tokenizer.encode("é", add_special_tokens=False) == [0xC3 + 3, 0xA9 + 3]
+    assert (tokenizer.token_bytes(0xC3 + 3), tokenizer.token_bytes(1)) == (b"\xc3", b"</s>")
+    assert {0, 1, 2, 383} <= tokenizer.special_ids
+    stream = tokenizer.stream()
+    assert [stream.step(token_id) for token_id in (0xC3 + 3, 0xFF + 3, 0xC3 + 3, 1, 0xA9 + 3, 999)] == ["", "", "", "", "é", ""]
+    certificate = check(tokenizer, lists=200)
+    assert certificate.ok, certificate.differences
+    assert (certificate.strategy, certificate.library_failures) == ("exact", 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        (PerceiverTokenizer(), "RawBytes"),
+        (Made(TOKENS), "JoinWithSpaces"),
+        (Concatenated(TOKENS), "RawBytes"),
+        (Made(TOKENS, clean_up_tokenization_spaces=True), "JoinWithSpaces, clean-up of spaces"),
+    ],
+    ids=["perceiver", "spaces", "concatenation", "clean-up"],
+)
+def test_plain_joins_become_rules(source: Any, rule: str) -> None:
+    """Whatever the class is called."""
+    tokenizer = from_object(source)
+    assert tokenizer.stream().exact
+    assert tokenizer.description.split("; ")[0] == rule
+    certificate = check(tokenizer, lists=100)
+    assert certificate.ok, certificate.differences
+
+
+def test_what_is_no_join_is_streamed_by_windows() -> None:
+    """It says so, `decode` is its own, and its certificate counts how often a stream differs."""
+    source = Hyphenated(TOKENS)
+    tokenizer = from_object(source)
+    assert isinstance(tokenizer, OpaqueTokenizer)
+    assert not tokenizer.stream().exact
+    assert tokenizer.description == (
+        "windows of ids; 13 ids, 2 added; known only by the Python code of Hyphenated, which encodes, and decodes one or two "
+        "windows at each step; not exact"
+    )
+    ids = tokenizer.encode("a b@@ c a")
+    assert ids == [2, 3, 4, 2]
+    assert tokenizer.decode(ids) == source.decode(ids) == "a bc a"
+    stream = tokenizer.stream()
+    assert [*map(stream.step, ids), stream.finish()] == ["a", " b@@", "", "", " "] or stream.finished
+    certificate = check(tokenizer, lists=100)
+    assert certificate.strategy == "window"
+    assert 0 < certificate.differing < certificate.comparisons
+    assert 0 < certificate.differing_lists <= 100
+    assert not any(difference.kind == "one-shot" for difference in certificate.differences)
+
+
+def test_opaque_tokenizers_have_no_other_strategies() -> None:
+    """No rules, and no DecodeStream: the error says why."""
+    tokenizer = from_object(Hyphenated(TOKENS))
+    assert tokenizer.decode([2, 4], strategy="window+printable") == "a c"
+    for strategy, why in (("exact", "known only by its own decode"), ("decodestream", "is none")):
+        with pytest.raises(detok.OptionError, match=why):
+            tokenizer.stream(strategy=cast(Any, strategy))
+
+
+def test_opaque_tokenizers_treat_unknown_ids_as_the_options_say() -> None:
+    """In `decode` as in a stream."""
+    tokenizer = from_object(Hyphenated(TOKENS))
+    ids = [2, 99, 4, -1]
+    assert tokenizer.decode(ids) == "a c"
+    assert tokenizer.decode(ids, unknown_ids="replace") == "a\ufffdc\ufffd"
+    assert tokenizer.stream(unknown_ids="replace").extend(ids) == "a\ufffdc\ufffd"
+    for call in (tokenizer.decode, tokenizer.stream(unknown_ids="error").extend):
+        with pytest.raises(detok.UnknownTokenId) as error:
+            call(ids, unknown_ids="error") if call == tokenizer.decode else call(ids)
+        assert error.value.position == 1
+
+
+def test_opaque_tokenizers_segment_at_added_tokens_as_vllm_does() -> None:
+    """With `spaces_between_special_tokens` given; without, as the installed transformers does it."""
+    source = Hyphenated(TOKENS)
+    source.add_tokens(["<x>", "<y>"])
+    tokenizer = from_object(source)
+    x, y = sorted(tokenizer.added_ids - tokenizer.special_ids)
+    ids = [2, x, y, 3, 4, 1]
+    assert tokenizer.decode(ids, skip_special_tokens=False) == source.decode(ids)
+    for skips, spaces, text in [
+        (False, True, "a <x> <y> bc </s>"),
+        (False, False, "a<x><y>bc</s>"),
+        (True, False, "a<x><y>bc"),
+    ]:
+        assert tokenizer.decode(ids, skip_special_tokens=skips, spaces_between_special_tokens=spaces) == text
+    stream = tokenizer.stream(spaces_between_special_tokens=False)
+    assert [*map(stream.step, [2, x, y, 2]), stream.finish()] == ["a", "<x>", "<y>", "a", ""]
+
+
+def test_opaque_tokenizers_heed_clean_up() -> None:
+    """As the object does: by its attribute, or as told."""
+    tokenizer = from_object(Hyphenated(TOKENS, clean_up_tokenization_spaces=True))
+    assert tokenizer.decode([2, 9]) == "a."
+    assert tokenizer.decode([2, 9], clean_up_tokenization_spaces=False) == "a ."
+
+
+def test_opaque_tokenizers_know_bytes_as_well_as_they_can() -> None:
+    """A token alone, and the byte of a byte token only where the decode knows of bytes too."""
+    tokenizer = from_object(Hyphenated(TOKENS))
+    assert [tokenizer.token_bytes(token_id) for token_id in (2, 5, 6, 1, 11)] == [b"a", "é".encode(), b"", b"</s>", b"<0xC3>"]
+    assert tokenizer.token_text(5) == "é"
+    assert tokenizer.token_bytes(2) == b"a"
+    with pytest.raises(detok.UnknownTokenId):
+        tokenizer.token_bytes(99)
+
+    class Bytes(Hyphenated):
+        """Knows of byte tokens."""
+
+        def convert_tokens_to_string(self, tokens: list[str]) -> str:
+            """One byte token is all that is known here."""
+            return super().convert_tokens_to_string(tokens).replace("<0xC3>", "\ufffd")
+
+    assert from_object(Bytes(TOKENS)).token_bytes(11) == b"\xc3"
+
+
+def test_opaque_tokenizers_are_told_apart_by_what_they_decode_to() -> None:
+    """A snapshot goes on with an equal tokenizer, and is refused by another, though its tokens are the same."""
+    tokenizer, twin = from_object(Hyphenated(TOKENS)), from_object(Hyphenated(TOKENS))
+    other = from_object(Hyphenated(TOKENS, clean_up_tokenization_spaces=True))
+    assert tokenizer.fingerprint == twin.fingerprint != other.fingerprint
+    stream = tokenizer.stream([2])
+    stream.step(10)
+    snapshot = json.loads(json.dumps(stream.snapshot()))
+    assert twin.restore(snapshot).step(2) == stream.step(2) == " \ufffd a"
+    with pytest.raises(detok.SnapshotError):
+        other.restore(snapshot)
+
+
+def test_a_decode_that_raises_is_held_in_a_stream() -> None:
+    """No list of ids makes a stream raise; `decode` raises what the tokenizer raises."""
+    tokenizer = from_object(Failing(["<unk>", "</s>", "a", "b"]))
+    stream = tokenizer.stream()
+    assert [*map(stream.step, [2, 3, 2]), stream.finish()] == ["a", "-b", "", ""]
+    with pytest.raises(ValueError, match="b"):
+        tokenizer.decode([2, 3, 2])
+    assert check(tokenizer, ids=[3, 2]).library_failures == 1
+
+
+def test_slow_properties_are_asked_once() -> None:
+    """A stream asks the object for nothing but to decode."""
+    source = Hyphenated(TOKENS)
+    tokenizer = from_object(source)
+    stream = tokenizer.stream(skip_special_tokens=False)
+    source.asked = 0
+    stream.extend([2, 3, 4, 1, 99] * 100)
+    stream.finish()
+    assert (tokenizer.vocab_size, len(tokenizer.special_ids), len(tokenizer.added_ids)) == (13, 2, 2)
+    assert source.asked == 0
+
+
+def test_special_ids_are_those_that_the_decode_leaves_out(tmp_path: Path) -> None:
+    """Wav2Vec2 calls its word delimiter special, and makes a space of it all the same."""
+    path = tmp_path / "vocab.json"
+    path.write_text(json.dumps({token: i for i, token in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", "E", "T", "A"])}))
+    source = Wav2Vec2CTCTokenizer(str(path))
+    tokenizer = from_object(source)
+    assert 4 in source.all_special_ids
+    assert tokenizer.special_ids == {0, 1, 2, 3}
+    stream = tokenizer.stream()
+    assert "".join([*map(stream.step, [5, 5, 4, 6, 0, 7]), stream.finish()]) == source.decode([5, 5, 4, 6, 0, 7], True)
+
+
+def test_a_tokenizer_of_nothing_but_specials_is_loaded() -> None:
+    """Then it cannot be tried out what the decode leaves out, and what the object says is believed."""
+    tokenizer = from_object(Made(["<unk>", "</s>"]))
+    assert tokenizer.special_ids == {0, 1}
+    assert tokenizer.decode([0, 1]) == ""
+
+
+def test_a_class_that_does_not_tell_its_vocabulary_is_refused() -> None:
+    """With its name."""
+
+    class Silent(Made):
+        """Has no list of tokens."""
+
+        @property
+        def added_tokens_decoder(self) -> dict[int, Any]:
+            """Not told."""
+            raise NotImplementedError
+
+    with pytest.raises(detok.SourceError, match="Silent: the class does not tell its vocabulary"):
+        from_object(Silent(TOKENS))
+
+
+Model = Literal["WordLevel", "BPE"]
+
+
+def fast(model: Model = "WordLevel", kind: type[Any] = PreTrainedTokenizerFast, **settings: Any) -> Any:
+    """A fast tokenizer."""
+    library = make(WORDPIECE | {"cleanup": False}, ["a", "n't", ".", "##b", "<s>"], special=["<s>"], model=model)
+    return kind(tokenizer_object=library, **settings)
+
+
+@pytest.mark.parametrize("cleans_up", [True, False])
+def test_fast_tokenizers_become_rules(cleans_up: bool) -> None:
+    """With the clean-up that the object is set to, and itself as the judge and the encoder."""
+    source = fast(clean_up_tokenization_spaces=cleans_up)
+    tokenizer = from_object(source)
+    assert tokenizer.decode([0, 4, 3, 2, 1]) == source.decode([0, 3, 2, 1]) == ("ab.n't" if cleans_up else "ab . n't")
+    assert tokenizer.encode("a") == source.encode("a")
+    assert tokenizer.library.name.endswith(", PreTrainedTokenizerFast") or tokenizer.library.name.endswith("TokenizersBackend")
+    certificate = check(tokenizer, lists=150)
+    assert certificate.ok, certificate.differences
+    assert not tokenizer.stream(strategy="decodestream").exact
+    with pytest.raises(detok.OptionError, match="lone surrogates"):
+        tokenizer.encode("\ud800")
+
+
+def test_fast_tokenizers_with_bpe_are_not_cleaned_up_unless_they_insist() -> None:
+    """The rule of transformers 5."""
+    insists = {"clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output": True}
+    for settings, text in (({}, "a ."), (insists, "a.")):
+        source = fast("BPE", clean_up_tokenization_spaces=True, **settings)
+        assert from_object(source).decode([0, 2]) == source.decode([0, 2]) == text
+
+
+def test_fast_tokenizers_with_a_decode_of_their_own_are_tried() -> None:
+    """Rules only if they say the same."""
+
+    class Shouting(PreTrainedTokenizerFast):  # type: ignore[misc]  # transformers has no types
+        """Says the same in capitals."""
+
+        def _decode(self, *args: Any, **settings: Any) -> str:
+            return cast(str, super()._decode(*args, **settings)).upper()
+
+    class Same(PreTrainedTokenizerFast):  # type: ignore[misc]
+        """Says the same."""
+
+        def _decode(self, *args: Any, **settings: Any) -> str:
+            return cast(str, super()._decode(*args, **settings))
+
+    loud, same = from_object(fast(kind=Shouting)), from_object(fast(kind=Same))
+    assert loud.decode([0, 3]) == "AB"
+    assert loud.stream(strategy="window").extend([0, 3]) == "AB"
+    assert (loud.default_strategy, same.default_strategy) == ("window", "exact")
+    assert same.decode([0, 3]) == "ab"
+
+
+def test_modes_that_contradict_the_object_are_refused() -> None:
+    """With the reason; and a mode that there is not."""
+    assert from_object(fast(), mode="fast").stream().exact
+    for source, mode, why in (
+        (fast(), "slow", "runs on the tokenizers library"),
+        (ByT5Tokenizer(), "fast", "ByT5Tokenizer is a Python tokenizer and has no fast form"),
+        (fast(), "quick", "'auto', 'fast', 'slow'"),
+    ):
+        with pytest.raises(detok.OptionError, match=why):
+            from_object(source, mode=mode)  # type: ignore[arg-type]  # one of them is wrong on purpose
+
+
+def test_a_wrapper_of_mistral_common_is_loaded_as_what_it_wraps() -> None:
+    """By the module for those."""
+    mistral_common = pytest.importorskip("mistral_common")
+    from transformers.tokenization_mistral_common import MistralCommonBackend
+
+    path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
+    source = MistralCommonBackend(str(path))
+    tokenizer = from_object(source)
+    ids = source.encode("naïve 🦜")
+    assert tokenizer.stream().exact
+    assert tokenizer.decode(ids) == source.decode(ids, skip_special_tokens=True)
+
+
+def test_a_name_is_what_the_object_calls_itself_or_what_is_given() -> None:
+    """It is the source of the tokenizer."""
+    assert from_object(Made(TOKENS)).source == "Made"
+    assert from_object(Made(TOKENS, name_or_path="org/made")).source == "org/made"
+    assert from_object(Made(TOKENS), name="mine").source == "mine"
+
+
+def written(directory: Path, **config: Any) -> Path:
+    """A directory with a tokenizer_config.json."""
+    (directory / "tokenizer_config.json").write_text(json.dumps(config))
+    return directory
+
+
+@pytest.mark.parametrize("mode", ["auto", "slow"])
+def test_directory_of_a_python_class_is_loaded(tmp_path: Path, mode: Mode) -> None:
+    """By its name, if it is one of transformers' own."""
+    tokenizer: Tokenizer = from_directory(written(tmp_path, tokenizer_class="ByT5Tokenizer"), mode=mode)
+    assert (tokenizer.source, tokenizer.vocab_size) == (str(tmp_path), 384)
+    assert tokenizer.decode(tokenizer.encode("Zoë")) == "Zoë"
+
+
+def test_directory_in_a_mode_that_it_has_not_is_refused(tmp_path: Path) -> None:
+    """As an object is."""
+    with pytest.raises(detok.OptionError, match="no fast form"):
+        from_directory(written(tmp_path, tokenizer_class="ByT5Tokenizer"), mode="fast")
+
+
+def test_directory_with_code_is_refused_and_its_code_is_not_run(tmp_path: Path) -> None:
+    """Whatever it is."""
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Mine: pass\n")
+    written(tmp_path, tokenizer_class="Mine", auto_map={"AutoTokenizer": ["mine.Mine", None]})
+    with pytest.raises(detok.SourceError, match="needs code of its own to be run"):
+        from_directory(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_directory_that_is_none_is_refused(tmp_path: Path) -> None:
+    """Not there, or with nothing in it; and a mode that there is not."""
+    with pytest.raises(detok.SourceError, match="no such directory"):
+        from_directory(tmp_path / "nothing")
+    with pytest.raises(detok.SourceError, match="transformers refuses it"):
+        from_directory(tmp_path)
+    with pytest.raises(detok.OptionError):
+        from_directory(tmp_path, mode="quick")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_directory_without_transformers_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And how to get it."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(detok.MissingExtra, match=r"detok\[transformers\]"):
+        from_directory(tmp_path)
+
+
+def test_byte_level_fast_tokenizer_behind_a_prompt() -> None:
+    """A character that straddles the border belongs to the output, as for any tokenizer.json."""
+    source = PreTrainedTokenizerFast(tokenizer_object=make(BYTE_LEVEL, byte_level_tokens(b"a\xc3", b"\xa9")))
+    assert from_object(source).stream([0]).extend([1]) == "é"
