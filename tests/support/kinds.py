@@ -74,13 +74,14 @@ def assert_earliest(tokenizer: detok.Tokenizer, ids: Sequence[int], *, skip_spec
     """Law 3: over all lists of these ids, what is out after each step is what all texts that may still come begin with."""
     length = longest(len(ids))
     certain = certain_texts(lambda some: tokenizer.library.decode(some, skip_special_tokens=skip_special_tokens), ids, length)
-    queue = [((), "", tokenizer.stream(skip_special_tokens=skip_special_tokens))]
+    start = tokenizer.stream(skip_special_tokens=skip_special_tokens)
+    queue: list[tuple[tuple[int, ...], str, detok.TextStream]] = [((), "", start)]
     for prefix, text, stream in queue:
         assert not prefix or text == certain[prefix], [tokenizer.piece(token_id).text for token_id in prefix]
         if len(prefix) < length - LOOK_AHEAD:
             for token_id in ids:
                 after = stream.copy()
-                queue.append(((*prefix, token_id), text + after.step(token_id), after))  # type: ignore[arg-type]
+                queue.append(((*prefix, token_id), text + after.step(token_id), after))
 
 
 class CountingPrompt:

@@ -60,7 +60,7 @@ def with_denormalizer() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         rules = Path(folder, "rules.tsv")
         rules.write_text("0061\t0041\n0062 0063\t0058 0059 005A\n")
-        sentencepiece.SentencePieceTrainer.train(  # type: ignore[attr-defined]
+        sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(text),
             model_writer=out,
             vocab_size=60,

@@ -138,6 +138,26 @@ def test_damaged_configuration_is_named(name: str, content: str, tmp_path: Path)
         detok.load(folder)
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"added_tokens_decoder": [1, 2]},
+        {"added_tokens_decoder": {"x": {"content": "q"}}},
+        {"added_tokens_decoder": {"3": None}},
+        {"additional_special_tokens": 5},
+        {"additional_special_tokens": "<x>"},
+        {"additional_special_tokens": [{"content": None}]},
+        {"bos_token": "\ud800"},
+        {"bos_token": ["a"]},
+    ],
+)
+def test_impossible_tokens_of_a_configuration_are_named(config: dict[str, Any], tmp_path: Path) -> None:
+    """The error names file and field, instead of adding a token that nobody meant."""
+    folder = directory(tmp_path / "tokenizer", "BPE", **config)
+    with pytest.raises(detok.SourceError, match=rf"tokenizer_config\.json: {next(iter(config))} is not possible"):
+        detok.load(folder)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [name for name in REAL_NAMES if name not in ("gpt-neox", "nepali-unigram", "pgn", "pix2tex")])
 def test_real_directory_decodes_as_transformers_does(name: str) -> None:

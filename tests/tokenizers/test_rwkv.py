@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rwkv.rwkv_tokenizer import TRIE_TOKENIZER
+from rwkv.rwkv_tokenizer import TRIE_TOKENIZER  # type: ignore[import-untyped]  # it has no types
 
 import detok
 from detok.inspection import check

@@ -239,7 +239,7 @@ BAD_FILES: dict[str, tuple[Any, str]] = {
     "no bytes in front": (content(vocab=vocabulary(token_bytes="IHg=")), "the first 256 tokens are not the bytes in order"),
     "no special tokens": (content(special_tokens=None), "special_tokens is not there, which version v11 has"),
     "an odd version": (content(special_tokens=None, config={"version": "new"}), "ValueError: invalid literal"),
-    "too many names": (content(config={"default_num_special_tokens": 2}), "4 different special tokens, not 2"),
+    "too many names": (content(special_tokens=[{"token_str": str(i)} for i in range(7)]), "7 different special tokens, not 6"),
     "a name twice": (content(special_tokens=[{"token_str": "<s>"}] * 2), "5 different special tokens, not 6"),
     "a name that is none": (content(special_tokens=[{"token_str": 5}]), "AttributeError"),
     "a name with a lone surrogate": (content(special_tokens=[{"token_str": "\ud800"}]), "UnicodeEncodeError"),

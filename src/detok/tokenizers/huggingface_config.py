@@ -14,6 +14,7 @@ from ..errors import SourceError
 __all__ = ["TokenizerConfig", "read_config"]
 
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+EXTRA_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 FORCED_CLEAN_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
 
@@ -62,7 +63,7 @@ class TokenizerConfig:
         return missing
 
     def _extra_tokens(self) -> Iterator[Any]:
-        for key in ("additional_special_tokens", "extra_special_tokens"):
+        for key in EXTRA_TOKENS:
             extra = self.values.get(key) or []
             yield from extra.values() if isinstance(extra, Mapping) else extra
 
@@ -85,8 +86,36 @@ def read_config(directory: Path) -> TokenizerConfig:
                 raise ValueError(f"a {type(content).__name__}, not an object")
         except (ValueError, RecursionError) as error:
             raise SourceError(path, found=f"is no JSON object ({error})", accepted="mend it or take it away") from error
+        _check(path, content)
         values.update((key, value) for key, value in content.items() if value is not None or key not in values)
     return TokenizerConfig(values)
+
+
+def _check(path: Path, content: Mapping[str, Any]) -> None:
+    """
+    Refuse tokens that cannot be.
+
+    Raises:
+        SourceError: Naming the field.
+    """
+    declared = content.get("added_tokens_decoder") or {}
+    if not isinstance(declared, Mapping) or not all(str(key).isdecimal() for key in declared):
+        raise _wrong(path, "added_tokens_decoder", "it maps ids to tokens")
+    tokens = [("added_tokens_decoder", token) for token in declared.values()]
+    tokens += [(name, content[name]) for name in NAMED_TOKENS if content.get(name) is not None]
+    for name in EXTRA_TOKENS:
+        extra = content.get(name) or []
+        if not isinstance(extra, (list, Mapping)):
+            raise _wrong(path, name, "it is a list of tokens")
+        tokens += [(name, token) for token in (extra.values() if isinstance(extra, Mapping) else extra)]
+    for name, token in tokens:
+        text = token.get("content") if isinstance(token, Mapping) else token
+        if not isinstance(text, str) or text.encode(errors="replace").decode() != text:
+            raise _wrong(path, name, "a token is a string without lone surrogates, or an object with such a content")
+
+
+def _wrong(path: Path, name: str, accepted: str) -> SourceError:
+    return SourceError(path, found=f"{name} is not possible", accepted=accepted)
 
 
 def _version(text: str | None) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from ..core.automaton import Automaton
 from ..core.ids import as_ids
 from ..core.options import DecodeOptions
 from ..core.rules import byte_of
-from ..core.utf8 import REPLACEMENT
 from ..core.vocabulary import Piece
 from ..core.window import Decode
 from ..errors import OptionError, UnknownTokenId
@@ -110,22 +109,19 @@ class OpaqueTokenizer(Tokenizer):
         Return the text of all ids, by the tokenizer's own decode. Arguments and errors as `stream`; what the decode raises
         comes out.
 
-        With a `strategy` it is the text of a stream instead. With ``unknown_ids="replace"`` what stands between unknown ids is
-        decoded apart.
+        With a `strategy` it is the text of a stream instead; with ``unknown_ids="replace"`` too, as only a stream knows where the
+        U+FFFD belong.
         """
         chosen = DecodeOptions(skip_special_tokens=skip_special_tokens, **options)
-        if chosen.strategy is not None:
+        if chosen.strategy is not None or chosen.unknown_ids == "replace":
             return super().decode(ids, skip_special_tokens, **options)
-        text, known = "", list[int]()
+        known: list[int] = []
         for position, token_id in enumerate(as_ids(ids)):
             if self.vocabulary.piece(token_id) is not None:
                 known.append(token_id)
             elif chosen.unknown_ids == "error":
                 raise UnknownTokenId(token_id, position=position)
-            elif chosen.unknown_ids == "replace":
-                text += self._own_decode(known, chosen) + REPLACEMENT
-                known = []
-        return text + self._own_decode(known, chosen)
+        return self._own_decode(known, chosen)
 
     def automaton(self, options: DecodeOptions) -> Automaton:
         """Raise the `OptionError` that says why there is none."""

@@ -1,9 +1,9 @@
 """
-Python tokenizers whose `decode` turns out to be a plain join over pieces: found by trying, and believed after a check.
+Python tokenizers whose `decode` turns out to be a join over pieces: found by trying, and believed after a check.
 
-A Python tokenizer may do anything in its decode, so that nothing can be read off it. But many just join what each token is. A
-few such joins are tried one after another, each as rules of the core, and one is taken if it equals the tokenizer's own decode on
-random lists, on every id alone, and on all ids in random order.
+A Python tokenizer may do anything in its decode, so that nothing can be read off it. But most just join what each token is, take
+a mark away, and strip the ends. The usual joins are tried one after another, each as rules of the core, and one is taken if it
+equals the tokenizer's own decode on random lists, on many ids alone, and on all ids in random order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from ..core.options import DecodeOptions
-from ..core.rules import JoinWithSpaces, RawBytes, Rule
+from ..core.rules import Fuse, JoinWithSpaces, RawBytes, Replace, Rule, StripEnds
 from .opaque import OwnDecode, TokenVocabulary
 from .tokenizer import Encoder, Library, Tokenizer
 
@@ -20,6 +20,9 @@ __all__ = ["equals_library", "find_join"]
 
 LISTS = 200
 """So many random lists are tried before anything else."""
+
+ALONE = 2000
+"""So many ids are tried alone, where they are first and last at once."""
 
 CHUNK = 100
 """All ids are tried in random order, so many at a time."""
@@ -56,15 +59,18 @@ def find_join(
         is_byte = len(token) == 1 and ord(token) < 0x100 and token_id not in vocabulary.added
         return bytes([ord(token)]) if is_byte else token.encode()
 
-    joins: list[tuple[Rule, Spell | None]] = [
-        (RawBytes(drops_invalid=True), by_token),  # ByT5
-        (RawBytes(), by_token),  # Perceiver
-        (RawBytes(), by_decode),  # strings that are joined: their bytes are valid, so that nothing is lost or held
-        (JoinWithSpaces(), None),  # what transformers does if the class says nothing
+    joins: list[tuple[Sequence[Rule], Spell | None]] = [
+        ([RawBytes(drops_invalid=True)], by_token),  # ByT5
+        ([RawBytes()], by_token),  # Perceiver
+        ([RawBytes()], by_decode),  # strings that are joined: their bytes are valid, so that nothing is lost or held
+        ([JoinWithSpaces()], None),  # what transformers does if the class says nothing
+        ([Fuse(), Replace("▁", " "), StripEnds()], None),  # those with a SentencePiece model
+        ([JoinWithSpaces(), Fuse(), Replace("@@ ", ""), StripEnds()], None),  # CTRL, PhoBERT, BERTweet
+        ([Fuse(), Replace("</w>", " "), StripEnds()], None),  # XLM, FlauBERT
     ]
-    for rule, spell in joins:
+    for rules, spell in joins:
         pieces = TokenVocabulary(vocabulary.tokens, special=vocabulary.special, added=vocabulary.added, spell=spell)
-        found = Tokenizer(pieces, (rule,), encoder=encoder, library=library, cleans_up=cleans_up, source=source, remarks=remarks)
+        found = Tokenizer(pieces, rules, encoder=encoder, library=library, cleans_up=cleans_up, source=source, remarks=remarks)
         if equals_library(found):
             return found
     return None
@@ -99,7 +105,7 @@ def _lists(tokenizer: Tokenizer) -> Iterator[tuple[Sequence[int], bool]]:
     for number in range(LISTS if ids else 0):
         some = [token_id for _ in range(rng.randint(1, 6)) for token_id in rng.choices(rng.choice(kinds), k=rng.randint(1, 3))]
         yield some + some[-1:] * rng.randint(0, 2), number % 2 == 0
-    for token_id in ids:
+    for token_id in rng.sample(ids, min(ALONE, len(ids))):
         yield [token_id], False
     for skips in (True, False):
         order = rng.sample(ids, len(ids))

@@ -1,0 +1,163 @@
+"""`load`: whatever the user has, found out by its content, becomes a `Tokenizer`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Literal, get_args
+from weakref import WeakValueDictionary
+
+from ..errors import OptionError, SourceError
+from .formats import FORMATS, HEAD, Format, format_of_bytes, format_of_object
+from .tokenizer import Tokenizer
+
+__all__ = ["Mode", "load"]
+
+Mode = Literal["auto", "fast", "slow"]
+
+ACCEPTED = (
+    "give the path of a tokenizer's file or directory, a name on the Hugging Face hub (owner/name), tiktoken:NAME, or an object "
+    "of a tokenizer library; `detok formats` lists them"
+)
+
+# What a directory may have, the first that is there counts.
+FILES = (
+    *("tokenizer.json", "tekken.json", "*.gguf", "tokenizer.model", "spiece.model", "*.model", "*.tiktoken"),
+    *("vocab.json", "vocab.txt", "rwkv_vocab*.txt", "bpe_simple_vocab*"),
+)
+
+_loaded: WeakValueDictionary[object, Tokenizer] = WeakValueDictionary()
+
+
+def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision: str | None = None, **settings: Any) -> Tokenizer:
+    """
+    Make a `Tokenizer` of what is there. The same files twice in a process give the same object, tables and all.
+
+    Args:
+        source: A file (tokenizer.json, SentencePiece, tiktoken ranks, Tekken, GGUF, RWKV, word lists: told apart by content), a
+            directory with one, ``"tiktoken:NAME"``, a name on the Hugging Face hub, or an object of tokenizers, transformers,
+            tiktoken, sentencepiece or mistral-common. A tokenizer.json given as a file is judged by the tokenizers library alone;
+            in a directory the files beside it count too, as in transformers.
+        mode: Which implementation of a Hugging Face tokenizer, as ``--tokenizer-mode`` of vLLM and SGLang: "fast" and "slow"
+            insist.
+        revision: Of a name on the hub.
+        settings: What a format takes beside the file, such as ``special_tokens={text: id}`` for tiktoken ranks.
+
+    Raises:
+        SourceError: It is none of these, or damaged; the message says what was found.
+        UnknownDecoder: Its decoder has a type that detok does not know.
+        OptionError: An argument does not go with the source.
+        MissingExtra: A library is needed that is not installed.
+    """
+    if mode not in get_args(Mode):
+        raise OptionError(option="mode", value=mode, accepted=f"it is one of {', '.join(map(repr, get_args(Mode)))}")
+    if not isinstance(source, (str, os.PathLike)):
+        return _from_object(source, mode, settings)
+    text = os.fspath(source)
+    if text.startswith("tiktoken:"):
+        _refuse_mode(mode, text)
+        return _call(_named("tiktoken").load().from_name, text.removeprefix("tiktoken:"), settings)
+    path = _path(text)
+    if path is None:
+        path = _from_hub(text, revision)
+    elif revision is not None:
+        raise OptionError(option="revision", value=revision, accepted=f"it goes with a name on the hub, and {text} is a path")
+    key = (path.resolve(), _stamp(path), mode, repr(sorted(settings.items())))
+    tokenizer = _loaded.get(key)
+    if tokenizer is None:
+        make = _from_directory if path.is_dir() else _from_file
+        tokenizer = _loaded.setdefault(key, make(path, mode, settings))
+    return tokenizer
+
+
+def _path(text: str) -> Path | None:
+    """The path, if something is there."""
+    path = Path(text)
+    try:
+        return path if path.exists() else None
+    except (OSError, ValueError):  # too long for a path, or with a NUL
+        return None
+
+
+def _stamp(path: Path) -> tuple[object, ...]:
+    """What changes when the files change."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return tuple((file.name, stat.st_mtime_ns, stat.st_size) for file in files if (stat := file.stat()))
+
+
+def _from_hub(text: str, revision: str | None) -> Path:
+    from .hub import from_name, looks_like_hub_name
+
+    if not looks_like_hub_name(text):
+        shown = text if len(text) <= 200 else f"{text[:200]}…"
+        raise SourceError(shown, found="there is no such file or directory", accepted=ACCEPTED)
+    return from_name(text, revision=revision)
+
+
+def _from_object(source: object, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:
+    row = format_of_object(source)
+    if row is None:
+        kind = f"{type(source).__module__}.{type(source).__qualname__}"
+        raise SourceError(kind, found="is no kind of tokenizer that detok knows", accepted=ACCEPTED)
+    if row.name == "transformers":
+        settings = {**settings, "mode": mode}
+    else:
+        _refuse_mode(mode, f"{type(source).__module__}.{type(source).__qualname__}")
+    return _call(row.load().from_object, source, settings)
+
+
+def _from_directory(directory: Path, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:
+    from . import huggingface, transformers
+
+    names = sorted(entry.name for entry in directory.iterdir() if entry.is_file())
+    found = next((name for pattern in FILES for name in names if fnmatch(name, pattern)), None)
+    if mode == "slow" or (found is None and "tokenizer_config.json" in names):
+        return _call(transformers.from_directory, directory, {**settings, "mode": mode})
+    if found == "tokenizer.json":
+        return _call(huggingface.from_directory, directory, settings)
+    if found is None:
+        has = ", ".join(names[:6])
+        raise SourceError(
+            directory,
+            found=f"the directory has none of {', '.join(FILES)}" + (f", only {has}" if has else "; it is empty"),
+            accepted="download the tokenizer's files into it; `detok formats` lists what can be loaded",
+        )
+    return _from_file(directory / found, mode, settings)
+
+
+def _from_file(path: Path, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError as error:
+        raise SourceError(path, found=f"cannot be read ({error.strerror})", accepted=ACCEPTED) from error
+    row = format_of_bytes(head)
+    if row is None:
+        found = "is empty" if not head else f"is of no format that detok knows; it begins with {head[:16]!r}"
+        raise SourceError(path, found=found, accepted=ACCEPTED)
+    if row.name != "tokenizer.json" or mode == "slow":
+        _refuse_mode(mode, str(path))
+    return _call(row.load().from_file, path, settings)
+
+
+def _named(name: str) -> Format:
+    return next(row for row in FORMATS if row.module == name)
+
+
+def _refuse_mode(mode: Mode, source: str) -> None:
+    if mode != "auto":
+        accepted = f"{source} has one implementation; 'fast' and 'slow' go with a directory or object of transformers"
+        raise OptionError(option="mode", value=mode, accepted=accepted)
+
+
+def _call(make: Callable[..., Tokenizer], source: object, settings: Mapping[str, Any]) -> Tokenizer:
+    """Call a loader with the settings that it knows."""
+    known = [name for name, one in inspect.signature(make).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    for name, value in settings.items():
+        if name not in known:
+            accepted = f"for {source} the settings are: {', '.join(known) or 'none'}"
+            raise OptionError(option=name, value=value, accepted=accepted)
+    return make(source, **settings)
