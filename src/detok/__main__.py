@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from .errors import MissingExtra
@@ -19,7 +20,19 @@ def main() -> None:
             raise
         print(f"detok: {MissingExtra(library, extra='cli', purpose='the command line')}", file=sys.stderr)
         sys.exit(2)
-    app(prog_name="detok")
+    # Whoever closed one of these wants none of it.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # open to the end
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # the same
+    try:
+        try:
+            app(prog_name="detok")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        print(f"detok: the output cannot be written: {error.strerror}", file=sys.stderr)
+        # What is still buffered would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

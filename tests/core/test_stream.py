@@ -140,6 +140,18 @@ def test_streams_are_copied_in_every_way(tokenizer: detok.Tokenizer) -> None:
     assert stream.held == b"\xe3\x81"
 
 
+def test_tokenizer_is_pickled_and_a_stream_is_not() -> None:
+    """A tokenizer goes to another process whole; a stream says that its snapshot is to be sent."""
+    tokenizer = detok.load(detok.EMBEDDED)
+    stream = tokenizer.stream()
+    stream.extend(tokenizer.encode("Zo"))
+    twin = pickle.loads(pickle.dumps(tokenizer))
+    assert twin.restore(stream.snapshot()).extend(twin.encode("ë")) == "ë"
+    assert copy.deepcopy(stream).held == stream.held
+    with pytest.raises(TypeError, match=r"send stream\.snapshot\(\)"):
+        pickle.dumps(stream)
+
+
 def test_snapshot_is_small_plain_data(tokenizer: detok.Tokenizer) -> None:
     """It survives JSON and pickle, and takes a few hundred bytes."""
     stream = tokenizer.stream(skip_special_tokens=False, unknown_ids="replace")

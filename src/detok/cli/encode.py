@@ -39,7 +39,7 @@ def command(
 
     A single argument is the text, unless there is a file or directory of that name: then it is the tokenizer.
     """
-    if text is None and tokenizer is not None and not Path(tokenizer).exists():
+    if text is None and tokenizer is not None and not _is_there(tokenizer):
         tokenizer, text = None, tokenizer
     if text is None:
         text = _piped_text()
@@ -48,6 +48,13 @@ def command(
         write_json({"ids": ids})
     else:
         write(" ".join(map(str, ids)) + "\n")
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # longer than any path, or with a NUL: a text
+        return False
 
 
 def _piped_text() -> str:

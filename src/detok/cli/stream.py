@@ -11,7 +11,7 @@ import typer
 
 from ..core.stream import TextStream
 from ..data import sample, sample_names
-from ..errors import OptionError
+from ..errors import OptionError, UnknownTokenId, UsageError
 from ..tokenizers import Tokenizer
 from . import options as o
 from .ids import Item, in_steps
@@ -63,16 +63,22 @@ def command(
     made = o.open_tokenizer(tokenizer)
     flags = o.decode_options(skip_special_tokens, clean_up, unknown_ids, byte_fallback, no_spaces_between_special_tokens)
     stream = made.stream(o.ids_of(prompt_ids, "--prompt-ids"), strategy=o.value(strategy), **flags)
+    if sample_name and (ids or file):
+        raise UsageError("give ids or --sample, not both")
     items = None if sample_name else o.given_ids(ids, file, reads_pipe=True)
     if items is None:
         items = _sample(made, sample_name or "mixed")
         rate = SAMPLE_RATE if rate is None and sys.stdout.isatty() else rate
     view: _View = _JsonView() if as_json else _DeltasView() if show_deltas else _TextView()
+    count = 0
     try:
         for taken in in_steps(items, step):
             view.step(taken, stream.extend(taken), stream)
+            count += len(taken)
             if rate:
                 sleep(len(taken) / rate)
+    except UnknownTokenId as error:
+        raise UnknownTokenId(error.token_id, position=count + (error.position or 0)) from None
     finally:
         view.finish(stream.finish())
 

@@ -70,14 +70,15 @@ def command(
     name = "the embedded tokenizer" if tokenizer is None else Path(tokenizer).resolve().name
     if svg is not None:
         console = PipeConsole(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-        console.print(picture(rows, name, strategy))
+        console.print(picture(rows, name, strategy, width=PICTURE_WIDTH))
         # Without the web font that rich names: a picture asks no host for anything, and falls back to the reader's own.
         svg.write_text(re.sub(r"@font-face\s*\{.*?\}", "", console.export_svg(title="detok trace"), flags=re.DOTALL))
     if as_json:
         write_json(_plain(made, rows, strategy))
     else:
         # A pipe has no width: the picture gets what it needs.
-        PipeConsole(width=None if sys.stdout.isatty() else PICTURE_WIDTH).print(picture(rows, name, strategy))
+        shown_on = PipeConsole(width=None if sys.stdout.isatty() else PICTURE_WIDTH)
+        shown_on.print(picture(rows, name, strategy, width=shown_on.width))
 
 
 def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow], strategy: str | None) -> dict[str, Any]:

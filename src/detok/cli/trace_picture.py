@@ -18,11 +18,11 @@ __all__ = ["picture"]
 # Longer pieces are cut, so that one odd token does not squeeze the whole table.
 MAX_TEXT = 14
 MAX_BYTES = 5
-# On a terminal of 80 columns two columns wrap their words, and get no smaller than this.
-NARROW = 13
+# On a terminal that is narrower than this the bytes and the longer words are left out, so that no row wraps.
+WIDE = 100
 
 
-def picture(rows: Sequence[TraceRow], name: str, strategy: str | None = None) -> RenderableType:
+def picture(rows: Sequence[TraceRow], name: str, strategy: str | None = None, *, width: int) -> RenderableType:
     """
     Return the table of a trace, with the whole texts below it.
 
@@ -30,7 +30,9 @@ def picture(rows: Sequence[TraceRow], name: str, strategy: str | None = None) ->
         rows: As `trace` returns them.
         name: The tokenizer's.
         strategy: What is compared in them; by default it is a naive decode.
+        width: Of what it is shown on, in columns.
     """
+    narrow = width < WIDE
     other = "decode([id])" if strategy is None else strategy
     what = "is each id alone" if strategy is None else "is another way to stream"
     title = Text.assemble(
@@ -42,46 +44,48 @@ def picture(rows: Sequence[TraceRow], name: str, strategy: str | None = None) ->
     )
     table.add_column("id", style="cyan", no_wrap=True)
     table.add_column("piece", no_wrap=True)
-    table.add_column("bytes", style="dim", no_wrap=True)
-    table.add_column("held back", style="yellow", min_width=NARROW)
+    if not narrow:
+        table.add_column("bytes", style="dim", no_wrap=True)
+    table.add_column("held back", style="yellow", no_wrap=narrow)
     table.add_column("detok", style="green", no_wrap=True)
-    table.add_column(Text(other), min_width=NARROW)
+    table.add_column(Text(other), no_wrap=narrow)
     for row in rows:
-        table.add_row(*_cells(row))
+        number, piece, data, *rest = _cells(row, narrow=narrow)
+        table.add_row(number, piece, *([] if narrow else [data]), *rest)
     return Group(table, _texts(rows) if strategy is None else _compared_texts(rows, strategy))
 
 
-def _cells(row: TraceRow) -> list[Text]:
+def _cells(row: TraceRow, *, narrow: bool) -> list[Text]:
     if row.token_id is None:
-        return [Text("finish", style="dim"), Text(""), Text(""), Text(""), _text(row.text), _other(row)]
+        return [Text("finish", style="dim"), Text(""), Text(""), Text(""), _text(row.text), _other(row, narrow=narrow)]
     return [
         Text(str(row.token_id)),
         Text("no such id", style="dim") if row.piece is None else Text(_short(visible(row.piece)), style=_kind(row)),
         Text(_hex(row.bytes)),
-        _held(row),
+        _held(row, narrow=narrow),
         _text(row.text),
-        _other(row),
+        _other(row, narrow=narrow),
     ]
 
 
-def _other(row: TraceRow) -> Text:
+def _other(row: TraceRow, *, narrow: bool) -> Text:
     """What is compared with the stream."""
     fault = row.fault if row.compared is None else row.deviation
     text = _text(row.naive if row.compared is None else row.compared)
     if fault == "late":
         return text.append("… late", style="dim")
-    return text.append("  ").append(f"✗ {fault}", style="bold red") if fault else text
+    return text.append("  ").append("✗" if narrow else f"✗ {fault}", style="bold red") if fault else text
 
 
 def _kind(row: TraceRow) -> str:
     return "magenta" if row.special or row.added else ""
 
 
-def _held(row: TraceRow) -> Text:
+def _held(row: TraceRow, *, narrow: bool) -> Text:
     if not row.held_because:
         return Text("")
     held = _hex(row.held) if isinstance(row.held, bytes) else _short(visible(row.held, space="␣"))
-    return Text.assemble(f"{held}, ", (row.held_because, "dim"))
+    return Text.assemble(f"{held}, ", (row.held_because.partition(" ")[0] if narrow else row.held_because, "dim"))
 
 
 def _text(text: str) -> Text:

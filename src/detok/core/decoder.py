@@ -54,6 +54,10 @@ class Decoder:
         self._decode_stream = decode_stream
         self._automata: dict[DecodeOptions, Automaton] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What is remembered is remembered again elsewhere.
+        return {**self.__dict__, "_automata": {}}
+
     def stream(
         self,
         prompt_ids: Iterable[SupportsIndex] = (),

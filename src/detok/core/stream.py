@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 from ..errors import StreamFinished, UnknownTokenId
 from .automaton import Node, Table
@@ -137,6 +137,15 @@ class TextStream:
     def copy(self) -> TextStream:
         """Return a stream that stands where this one does, and goes its own way from here (`n` choices of one prompt)."""
         return TextStream(self._node)
+
+    def __copy__(self) -> TextStream:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> TextStream:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream is not pickled: send stream.snapshot(), and go on with tokenizer.restore() over there")
 
     def _move_to(self, node: Node) -> None:
         self._node = node

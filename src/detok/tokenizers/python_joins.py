@@ -9,6 +9,7 @@ equals the tokenizer's own decode on random lists, on many ids alone, and on all
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from random import Random
 
 from ..core.options import DecodeOptions
@@ -71,8 +72,9 @@ def find_join(
     for rules, spell in joins:
         pieces = TokenVocabulary(vocabulary.tokens, special=vocabulary.special, added=vocabulary.added, spell=spell)
         found = Tokenizer(pieces, rules, encoder=encoder, library=library, cleans_up=cleans_up, source=source, remarks=remarks)
-        if equals_library(found):
-            return found
+        with suppress(Exception):  # of foreign code that spells a piece, or of UTF-8, which cannot spell all strings
+            if equals_library(found):
+                return found
     return None
 
 
@@ -88,10 +90,7 @@ def equals_library(tokenizer: Tokenizer) -> bool:
             expected = tokenizer.library.decode(ids, skip_special_tokens=skips)
         except Exception:  # of foreign code
             continue
-        try:
-            if tokenizer.decode(ids, skip_special_tokens=skips) != expected:
-                return False
-        except Exception:  # of foreign code, which spells the pieces; or a piece that no UTF-8 can spell
+        if tokenizer.decode(ids, skip_special_tokens=skips) != expected:
             return False
         compared += 1
     return compared * 2 > tried

@@ -198,14 +198,19 @@ def _skipped_ids(source: Any, tokens: Mapping[int, str]) -> frozenset[int]:
 
     Not all are, whatever `all_special_ids` says: the word delimiter of Wav2Vec2 is one of them, and becomes a space all the same.
     """
-    special = {token_id for token_id in source.all_special_ids if token_id in tokens}
-    usual = next((token_id for token_id in tokens if token_id not in special and source.decode([token_id])), None)
-    if usual is None:
-        return frozenset(special)
-    nothing = source.decode([usual, usual], skip_special_tokens=True)
-    return frozenset(
-        token_id for token_id in special if source.decode([usual, token_id, usual], skip_special_tokens=True) == nothing
-    )
+    special = frozenset(token_id for token_id in source.all_special_ids if token_id in tokens)
+
+    def text_of(*ids: int) -> str | None:
+        try:
+            return str(source.decode(list(ids), skip_special_tokens=True))
+        except Exception:  # of foreign code, which need not be able to decode just any ids
+            return None
+
+    usual = next((token_id for token_id in tokens if token_id not in special and text_of(token_id)), None)
+    nothing = None if usual is None else text_of(usual, usual)
+    if usual is None or nothing is None:
+        return special
+    return frozenset(token_id for token_id in special if text_of(usual, token_id, usual) in (nothing, None))
 
 
 def _decodes_itself(source: Any) -> bool:
