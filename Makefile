@@ -27,7 +27,10 @@ layers: $(VENV)/test ## A module imports only what stands below it
 	@$(BIN)/lint-imports
 
 unit: $(VENV)/test ## The tests alone
-	@$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -n auto
+
+coverage: $(VENV)/test ## The tests, and which lines none of them reaches
+	@$(BIN)/python -m pytest -n auto --cov --cov-report=term-missing:skip-covered
 
 fuzz: $(VENV)/test ## Every property with 2,000 examples, each time others (about an hour)
 	@DETOK_FUZZ=2000 $(BIN)/python -m pytest -n auto tests/core/test_laws.py
@@ -65,4 +68,4 @@ $(VENV)/bench: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
-.PHONY: help run test lint types layers unit fuzz bench vocabularies clean
+.PHONY: help run test lint types layers unit coverage fuzz bench vocabularies clean

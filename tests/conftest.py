@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-ORDINARY_EXAMPLES = 60
+ORDINARY_EXAMPLES = 40
 
 settings.register_profile(
     "detok",

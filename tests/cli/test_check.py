@@ -84,3 +84,23 @@ def test_check_wrongly_used_exits_with_2() -> None:
     assert run("check", "--lists", "0").exit_code == 2
     assert run("check", "no/such/tokenizer").exit_code == 2
     assert run("check", "--ids", "x").exit_code == 2
+
+
+def test_check_of_a_strategy_shows_how_often_it_is_wrong() -> None:
+    """The certificate names the strategy, and so does the command that shows a difference again; the exit code is 1."""
+    result = run("check", "--strategy", "window+printable", "--lists", "100")
+    assert result.exit_code == 1
+    shown = {key: value.strip() for key, _, value in (line.strip(" │").partition("  ") for line in result.stdout.splitlines())}
+    assert shown["strategy"] == "window+printable"
+    assert "differences in" in shown["result"]
+    assert "% of all comparisons" in shown["result"]
+    _, *again = shlex.split(shown["again"])
+    assert "--strategy" in again
+    assert run(*again).exit_code == 1
+    found = json.loads(run("check", "--strategy", "window", "--lists", "20", "--json").stdout)
+    assert (found["ok"], found["strategy"], found["differing_lists"]) == (True, "window", 0)
+
+
+def test_check_of_a_strategy_that_there_is_not_exits_with_2() -> None:
+    """Like any wrong option."""
+    assert run("check", "--strategy", "quick").exit_code == 2

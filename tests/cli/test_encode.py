@@ -68,4 +68,4 @@ def test_encode_with_a_path_that_is_no_tokenizer_says_so(tmp_path: Path) -> None
     """A directory without a tokenizer.json is no text."""
     result = run("encode", str(tmp_path), stdin="Hi")
     assert result.exit_code == 2
-    assert "has no tokenizer.json" in result.stderr
+    assert "the directory has none of tokenizer.json" in result.stderr

@@ -230,3 +230,17 @@ def test_stream_on_a_terminal_ends_its_line() -> None:
     os.close(theirs)
     assert os.read(ours, 100) == b"Hi\r\n"
     os.close(ours)
+
+
+def test_stream_by_a_strategy_gives_its_text() -> None:
+    """Another way to the same text, held longer."""
+    ids = ids_text("Zoë 🫶")
+    for strategy in ("exact", "window", "window+printable", "decodestream"):
+        assert run("stream", "--ids", ids, "--strategy", strategy).stdout == "Zoë 🫶"
+    rows = [json.loads(line) for line in run("stream", "--ids", ids, "--strategy", "window", "--json").stdout.splitlines()]
+    assert {row["held_because"] for row in rows} == {"", "the window ends in U+FFFD"}
+
+
+def test_stream_by_a_strategy_that_there_is_not_exits_with_2() -> None:
+    """Like any wrong option."""
+    assert run("stream", "--ids", "1", "--strategy", "quick").exit_code == 2

@@ -101,3 +101,34 @@ def test_trace_behind_a_prompt_takes_the_options_of_decoding() -> None:
     special = min(EMBEDDED.special_ids)
     found = json.loads(run("trace", "--ids", str(special), "--prompt-ids", "39", "--keep-special-tokens", "--json").stdout)
     assert found["right"] == EMBEDDED.decode([special], skip_special_tokens=False)
+
+
+def test_trace_beside_a_strategy_marks_where_it_is_late_or_wrong(tmp_path: Path) -> None:
+    """It stands where otherwise the naive decode does, and its whole text below the right one."""
+    library: tokenizers.Tokenizer = make({"type": "ByteFallback"}, ("<0xC3>", "<0xA9>", "<0xFF>", "x", "\ufffd"))
+    library.save(str(path := tmp_path / "bytes.json"))
+    late = run("trace", str(path), "--strategy", "window", "--ids", "3 4 3").stdout
+    assert "… late" in late
+    assert "decode([id])" not in late
+    assert "right   x\ufffdx" in late
+    assert "window  x\ufffdx" in late
+    assert "✓ the same text, late after 1 of 3 tokens" in late
+    wrong = run("trace", str(path), "--strategy", "window", "--ids", "0 1 2 3").stdout
+    assert "é  ✗ wrong" in wrong
+    assert "✗ not the same text; late after 0 of 4 tokens" in wrong
+
+
+def test_trace_beside_a_strategy_as_json_has_its_text() -> None:
+    """Beside all that is there without it."""
+    found = json.loads(run("trace", "--text", TEXT, "--strategy", "decodestream", "--json").stdout)
+    assert (found["strategy"], found["compared"], found["naive"] == TEXT) == ("decodestream", TEXT, False)
+    assert found["late"] == sum(row["deviation"] == "late" for row in found["rows"])
+    assert "".join(row["compared"] for row in found["rows"]) == TEXT
+    assert "compared" not in json.loads(run("trace", "--text", TEXT, "--json").stdout)
+
+
+def test_trace_beside_a_strategy_as_svg_is_the_picture(tmp_path: Path) -> None:
+    """The column of the strategy is in it."""
+    path = tmp_path / "trace.svg"
+    run("trace", "--text", TEXT, "--strategy", "window", "--svg", str(path))
+    assert "window" in path.read_text(encoding="utf-8")

@@ -196,3 +196,40 @@ def test_check_of_real_vocabularies_is_clean(name: str) -> None:
 def without_time(certificate: Certificate) -> Certificate:
     """All of a certificate that a seed decides."""
     return replace(certificate, seconds=0.0)
+
+
+def test_check_of_a_strategy_counts_how_often_it_is_wrong() -> None:
+    """Streams by a window are compared with the library, `decode` is not; what differs is made small."""
+    tokenizer = handmade("Mistral")[1]
+    certificate = check(tokenizer, lists=100, strategy="window")
+    assert certificate.strategy == "window"
+    assert not certificate.ok
+    assert certificate.splits == certificate.comparisons
+    assert 0 < certificate.differing_lists <= min(100, certificate.differing)
+    first = certificate.differences[0]
+    assert first.kind == "stream"
+    assert tokenizer.stream(strategy="window").extend(first.ids) != first.expected
+    assert not check(tokenizer, ids=first.ids, strategy="window").ok
+    exact = check(tokenizer, lists=100, strategy="exact")
+    assert (exact.ok, exact.strategy, exact.differing_lists) == (True, "exact", 0)
+
+
+@pytest.mark.parametrize("strategy", ["window", "window+printable", "decodestream"])
+def test_check_of_a_strategy_takes_snapshots_and_prompts_too(strategy: Any) -> None:
+    """Each kind of stream is compared."""
+    certificate = check(EMBEDDED, lists=30, strategy=strategy)
+    assert certificate.comparisons > 200
+    assert certificate.differing < certificate.comparisons / 10
+
+
+def test_check_of_a_strategy_that_panics_shows_it() -> None:
+    """The library's stream panics where its decode does on a shorter list."""
+    tokenizer = detok.load(make(sequence(FUSE, strip(0, 3)), ("a", " ", "aaa")))
+    certificate = check(tokenizer, ids=[2, 0], strategy="decodestream")
+    assert "raised PanicException" in {difference.got for difference in certificate.differences}
+
+
+def test_check_of_a_strategy_that_there_is_not_is_refused() -> None:
+    """It is an error, not a difference."""
+    with pytest.raises(detok.OptionError):
+        check(EMBEDDED, lists=1, strategy="quick")  # type: ignore[arg-type]  # wrong on purpose

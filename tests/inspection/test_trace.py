@@ -111,3 +111,38 @@ def test_trace_with_unknown_ids_as_errors_raises() -> None:
 def test_fault_of_equal_texts_is_none() -> None:
     """A naive decode that is what the token adds is right, whatever was held before."""
     assert fault_of("b", before="a", after="ab", right="abc") is None
+
+
+def test_trace_beside_a_strategy_shows_where_it_is_late() -> None:
+    """A token that is U+FFFD stalls a window, and is right in the end."""
+    tokenizer = detok.load(make(FUSE, ("a", "\ufffd")))
+    rows = trace(tokenizer, [0, 1, 1, 0, 1], strategy="window")
+    assert [row.text for row in rows] == ["a", "\ufffd", "\ufffd", "a", "\ufffd", ""]
+    assert [row.compared for row in rows] == ["a", "", "", "\ufffd\ufffda", "", "\ufffd"]
+    assert [row.deviation for row in rows] == [None, "late", "late", None, "late", None]
+    whole = summary(rows)
+    assert (whole.compared, whole.late) == (whole.right, 3)
+
+
+def test_trace_beside_a_strategy_shows_where_it_goes_wrong() -> None:
+    """In the first step that gives what is no beginning of the right text; no more is said of it then."""
+    tokenizer = detok.load(make({"type": "ByteFallback"}, ("<0xC3>", "<0xA9>", "<0xFF>", "x")))
+    rows = trace(tokenizer, [3, 0, 1, 2, 3], strategy="window")
+    assert [row.text for row in rows] == ["x", "", "", "", "\ufffd\ufffd\ufffdx", ""]
+    assert [row.compared for row in rows] == ["x", "", "é", "", "\ufffd\ufffdx", ""]
+    assert [row.deviation for row in rows] == [None, None, "wrong", None, None, None]
+    assert summary(rows).compared == "xé\ufffd\ufffdx"
+
+
+def test_trace_beside_a_strategy_that_loses_the_end_shows_it_at_finish() -> None:
+    """What is a beginning of the right text all the time may still not be all of it."""
+    tokenizer = detok.load(make(BYTE_LEVEL, byte_level_tokens(b"a", b" ", b".")))
+    rows = trace(tokenizer, [0, 2, 1, 2], strategy="window", clean_up_tokenization_spaces=True)
+    assert (rows[-2].deviation, rows[-1].deviation) == ("wrong", None) or rows[-1].deviation == "wrong"
+
+
+def test_trace_without_a_strategy_compares_nothing() -> None:
+    """Then only a naive decode stands beside the stream."""
+    rows = trace(SPACED, [1, 2])
+    assert {(row.compared, row.deviation) for row in rows} == {(None, None)}
+    assert (summary(rows).compared, summary(rows).late) == (None, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +132,7 @@ def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config:
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
         cleans_up=cleans_up,
         source=source,
-        decode_stream=lambda options: LibraryStream(tokenizer, vocabulary, options),
+        decode_stream=partial(LibraryStream, tokenizer, vocabulary),
     )
 
 
@@ -209,7 +210,11 @@ def _compile_regex(pattern: str, content: str) -> Callable[[str], str]:
         decode = library.decoders.Replace(library.Regex(pattern), content).decode
     except Exception as error:  # the library raises Exception itself
         raise SourceError("decoder", found=f"the pattern {pattern!r} is refused: {error}", accepted=ACCEPTED) from error
-    return lambda text: str(decode([text]))
+    return partial(_replaced, decode)
+
+
+def _replaced(decode: Callable[[list[str]], str], text: str) -> str:
+    return decode([text])
 
 
 def _refuse_shared_ids(tokenizer: Any, source: str) -> None:
