@@ -30,11 +30,12 @@ def command(as_json: o.AsJson = False) -> None:
         write_json(rows)
         return
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for column in ("format", "judged by", "here"):
+    for column in ("format", "from", "judged by", "loads here"):
         table.add_column(column)
     for row in rows:
-        here = f"[green]✓[/] {row['version']}" if row["installed"] else f"[yellow]✗[/] pip install 'detok\\[{row['extra']}]'"
-        table.add_row(row["format"], row["library"], here)
+        extra = f"pip install 'detok\\[{row['extra']}]'"
+        judge = f"{row['library']} {row['version'] or 'is not installed'}"
+        table.add_row(row["format"], ", ".join(row["from"]), judge, "[green]✓[/]" if row["loads"] else f"[yellow]✗[/] {extra}")
     PipeConsole().print(table)
 
 
@@ -47,7 +48,8 @@ def _facts(row: Format) -> dict[str, Any]:
         "format": row.name,
         "library": row.library,
         "extra": row.extra,
-        "installed": installed is not None,
         "version": installed,
+        "loads": row.reads_itself or installed is not None,
+        "since": row.since,
         "from": [kind for kind, there in (("file", row.file), ("object", row.objects)) if there],
     }

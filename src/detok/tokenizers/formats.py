@@ -28,9 +28,17 @@ class Format:
     """Of this package."""
 
     library: str
-    """The distribution that judges it, and reads it where a reader is needed."""
+    """The distribution that judges it."""
 
     extra: str
+    """Of detok, which brings what is needed."""
+
+    reads_itself: bool = False
+    """Whether files are read and decoded without any library; encoding may need one all the same."""
+
+    since: str = "0.1.0"
+    """The version of detok that could load it first."""
+
     file: Callable[[bytes], bool] | None = None
     """Whether the first `HEAD` bytes of a file are of this format."""
 
@@ -55,6 +63,10 @@ def _is_tekken(head: bytes) -> bool:
     return _is_json_object(head) and re.search(rb'"(token_bytes|default_vocab_size|num_vocab_tokens)"\s*:', head) is not None
 
 
+def _is_ranks_json(head: bytes) -> bool:
+    return _is_json_object(head) and re.search(rb'"(pat_str|bpe_ranks)"\s*:\s*"', head) is not None
+
+
 def _is_vocab_json(head: bytes) -> bool:
     return re.match(rb'[\xef\xbb\xbf\s]*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\d+\s*[,}]', head) is not None
 
@@ -73,8 +85,9 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="GGUF",
         module="gguf",
-        library="gguf",
+        library="llama-cpp-python",
         extra="gguf",
+        reads_itself=True,
         file=lambda head: head[:4] == b"GGUF",
     ),
     Format(
@@ -82,8 +95,17 @@ FORMATS: tuple[Format, ...] = (
         module="tekken",
         library="mistral-common",
         extra="mistral",
+        reads_itself=True,
         file=_is_tekken,
         objects=("mistral_common:Tekkenizer", "mistral_common:MistralTokenizer", "mistral_common:SentencePieceTokenizer"),
+    ),
+    Format(
+        name="tiktoken JSON",
+        module="tiktoken",
+        library="tiktoken",
+        extra="tiktoken",
+        reads_itself=True,
+        file=_is_ranks_json,
     ),
     Format(
         name="vocab.json with merges.txt",
@@ -113,6 +135,7 @@ FORMATS: tuple[Format, ...] = (
         module="rwkv",
         library="rwkv",
         extra="rwkv",
+        reads_itself=True,
         file=_matches(rb"\d+ (b?'|b?\").*['\"] \d+\r?\n"),
     ),
     Format(
@@ -120,6 +143,7 @@ FORMATS: tuple[Format, ...] = (
         module="tiktoken",
         library="tiktoken",
         extra="tiktoken",
+        reads_itself=True,
         file=_matches(rb"[A-Za-z0-9+/]*={0,2} \d+\r?(\n|$)"),
         objects=("tiktoken:Encoding",),
     ),
