@@ -181,15 +181,15 @@ def hostile(rounds: int) -> Section:
     cases = [(case.vocabulary, case.name, _ids(case.vocabulary, *case.tokens), case.byte_fallback) for case in HOSTILE]
     cases.append(("llama3", "unknown ids", [1 << 30], "exact"))
     for vocabulary, name, ids, byte_fallback in cases:
-        stream = Steps(detok.load(path_of(vocabulary)), byte_fallback)
+        steps = Steps(detok.load(path_of(vocabulary)), byte_fallback)
         work = {
             "ordinary": at_least(LONG, ids_of(vocabulary, english()))[:LONG],
             "short": at_least(SHORT, ids)[:SHORT],
             "long": at_least(LONG, ids)[:LONG],
         }
         for each in work.values():
-            stream.run(each)
-        taken = alternate({name: again(stream.run, each) for name, each in work.items()}, rounds)
+            steps.feeding(each)()
+        taken = alternate({name: partial(steps.feeding, each) for name, each in work.items()}, rounds)
         each_token = {name: [second / len(work[name]) for second in found] for name, found in taken.items()}
         spreads = {name: Spread.of(found) for name, found in each_token.items()}
         ratio = Spread.of(long / ordinary for long, ordinary in zip(each_token["long"], each_token["ordinary"], strict=True))

@@ -1,14 +1,15 @@
 """
 Whoever streams ids into text: this project, and the libraries that are installed.
 
-`run` is what is timed: a plain loop over a fresh stream, each library called by its own function, with nothing between. `text`
-is what such a stream gives, since a wrong answer is not a speed.
+What is timed is a plain loop over an open stream, each library called by its own function, with nothing between. `text` is what
+such a stream gives, since a wrong answer is not a speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from tokenizers import Tokenizer
@@ -23,13 +24,32 @@ __all__ = ["OTHERS", "DecodeStreamLists", "DecodeStreams", "Extends", "Peer", "S
 class Peer(Protocol):
     """One way to stream."""
 
-    def run(self, ids: list[int]) -> None:
-        """Feed all ids, one at a time, to a stream of its own."""
+    def open(self) -> Any:
+        """Open a stream."""
+        ...
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        """Open a stream and return what feeds it all ids, one call after another."""
         ...
 
     def text(self, ids: list[int]) -> str:
         """Return the text of such a stream."""
         ...
+
+
+def _feed(step: Callable[[Any], object], items: list[Any]) -> None:
+    for item in items:
+        step(item)
+
+
+def _feed_with(step: Callable[[Tokenizer, Any], object], tokenizer: Tokenizer, items: list[Any]) -> None:
+    for item in items:
+        step(tokenizer, item)
+
+
+def _feed_lists_of_one(feed: Callable[[list[int]], object], ids: list[int]) -> None:
+    for token_id in ids:
+        feed([token_id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +59,14 @@ class Steps:
     tokenizer: detok.Decoder
     byte_fallback: ByteFallbackMode = "exact"
 
-    def run(self, ids: list[int]) -> None:
-        stream = self.tokenizer.stream(byte_fallback=self.byte_fallback)
-        step = stream.step
-        for token_id in ids:
-            step(token_id)
-        stream.finish()
+    def open(self) -> detok.TextStream:
+        return self.tokenizer.stream(byte_fallback=self.byte_fallback)
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        return partial(_feed, self.open().step, ids)
 
     def text(self, ids: list[int]) -> str:
-        stream = self.tokenizer.stream(byte_fallback=self.byte_fallback)
+        stream = self.open()
         return "".join(map(stream.step, ids)) + stream.finish()
 
 
@@ -58,16 +77,15 @@ class Extends:
     tokenizer: detok.Decoder
     length: int
 
-    def run(self, ids: list[int]) -> None:
-        stream, length = self.tokenizer.stream(), self.length
-        extend = stream.extend
-        for place in range(0, len(ids), length):
-            extend(ids[place : place + length])
-        stream.finish()
+    def open(self) -> detok.TextStream:
+        return self.tokenizer.stream()
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        return partial(_feed, self.open().extend, _lists(ids, self.length))
 
     def text(self, ids: list[int]) -> str:
-        stream = self.tokenizer.stream()
-        return "".join(map(stream.extend, _parts(ids, self.length))) + stream.finish()
+        stream = self.open()
+        return "".join(map(stream.extend, _lists(ids, self.length))) + stream.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +94,14 @@ class DecodeStreams:
 
     tokenizer: Tokenizer
 
-    def run(self, ids: list[int]) -> None:
-        tokenizer = self.tokenizer
-        step = DecodeStream(skip_special_tokens=True).step
-        for token_id in ids:
-            step(tokenizer, token_id)
+    def open(self) -> DecodeStream:
+        return DecodeStream(skip_special_tokens=True)
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        return partial(_feed_with, self.open().step, self.tokenizer, ids)
 
     def text(self, ids: list[int]) -> str:
-        stream = DecodeStream(skip_special_tokens=True)
+        stream = self.open()
         return "".join(stream.step(self.tokenizer, token_id) or "" for token_id in ids)
 
 
@@ -94,15 +112,15 @@ class DecodeStreamLists:
     tokenizer: Tokenizer
     length: int
 
-    def run(self, ids: list[int]) -> None:
-        tokenizer, length = self.tokenizer, self.length
-        step = DecodeStream(skip_special_tokens=True).step
-        for place in range(0, len(ids), length):
-            step(tokenizer, ids[place : place + length])
+    def open(self) -> DecodeStream:
+        return DecodeStream(skip_special_tokens=True)
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        return partial(_feed_with, self.open().step, self.tokenizer, _lists(ids, self.length))
 
     def text(self, ids: list[int]) -> str:
-        stream = DecodeStream(skip_special_tokens=True)
-        return "".join(stream.step(self.tokenizer, part) or "" for part in _parts(ids, self.length))
+        stream = self.open()
+        return "".join(stream.step(self.tokenizer, part) or "" for part in _lists(ids, self.length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +129,15 @@ class Iree:
 
     tokenizer: Any
 
-    def run(self, ids: list[int]) -> None:
-        with self.tokenizer.decode_stream(skip_special_tokens=True) as stream:
-            feed = stream.feed
-            for token_id in ids:
-                feed([token_id])
-            stream.finalize()
+    def open(self) -> Any:
+        return self.tokenizer.decode_stream(skip_special_tokens=True)
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        return partial(_feed_lists_of_one, self.open().feed, ids)
 
     def text(self, ids: list[int]) -> str:
-        with self.tokenizer.decode_stream(skip_special_tokens=True) as stream:
-            return "".join(stream.feed([token_id]) for token_id in ids) + str(stream.finalize())
+        stream = self.open()
+        return "".join(stream.feed([token_id]) for token_id in ids) + str(stream.finalize())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +146,19 @@ class Splintr:
 
     tokenizer: Any
 
-    def run(self, ids: list[int]) -> None:
-        stream = self.tokenizer.streaming_decoder()
-        add_token = stream.add_token
-        for token_id in ids:
-            add_token(token_id)
-        stream.flush()
+    def open(self) -> Any:
+        return self.tokenizer.streaming_decoder()
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        return partial(_feed, self.open().add_token, ids)
 
     def text(self, ids: list[int]) -> str:
-        stream = self.tokenizer.streaming_decoder()
+        stream = self.open()
         return "".join(stream.add_token(token_id) or "" for token_id in ids) + str(stream.flush())
 
 
-def _parts(ids: list[int], length: int) -> Iterator[list[int]]:
-    return (ids[place : place + length] for place in range(0, len(ids), length))
+def _lists(ids: list[int], length: int) -> list[list[int]]:
+    return [ids[place : place + length] for place in range(0, len(ids), length)]
 
 
 def _iree(path: str) -> Peer:

@@ -11,14 +11,14 @@ from typing import Any
 import detok
 from detok.core.texts import common_prefix
 
-from .harness import Prepare, Row, Section, Spread, again, alternate, apart, main
+from .harness import Prepare, Row, Section, Spread, again, alternate, apart, main, seconds
 from .peers import OTHERS, DecodeStreamLists, DecodeStreams, Extends, Peer, Steps, load_other
 from .texts import NINE_SCRIPTS, at_least, english, hugging_face, ids_of, nine_scripts, path_of
 
-__all__ = ["CASES", "Case", "cold", "extend", "measure", "warm"]
+__all__ = ["CASES", "Case", "cold", "extend", "measure", "opening", "warm"]
 
-# Long enough for the clock, and short enough that few turns are interrupted on a machine with other work.
-TOKENS = 5_000
+TOKENS = 20_000
+OPENED = 10
 JUDGE = "DecodeStream"
 OURS = "step"
 
@@ -58,7 +58,8 @@ CASES = (
 
 def measure(rounds: int) -> Iterator[Section]:
     """Yield all sections of this file."""
-    yield warm(rounds)
+    yield (filled := warm(rounds))
+    yield opening(filled)
     yield cold(rounds)
     yield extend(rounds)
 
@@ -81,6 +82,7 @@ def _warm(case: Case, rounds: int) -> Row:
         **row.record,
         "streams": {name: stream for each in (*measured, row.record) for name, stream in each["streams"].items()},
         "faults": {name: fault for each in (*measured, row.record) for name, fault in each["faults"].items()},
+        "opening_seconds": {name: each for one in (*measured, row.record) for name, each in one["opening_seconds"].items()},
         "hindrances": {name: other for name, other in found.items() if isinstance(other, str)},
     }
     return Row(row.cells, record)
@@ -101,6 +103,23 @@ def _other(name: str, case: Case, rounds: int) -> Row | str:
     return _measured(case, DecodeStreams(hugging_face(case.vocabulary)), {name: peer}, rounds)
 
 
+def opening(filled: Section) -> Section:
+    """What it takes to open one stream, from the same measurement."""
+    names = (JUDGE, OURS, *OTHERS)
+    rows: list[Row] = []
+    for row in filled.rows:
+        found = row.record["opening_seconds"]
+        if row.record["text"] == "English":
+            record = {"vocabulary": row.record["vocabulary"], "seconds": found}
+            rows.append(
+                Row(
+                    [str(record["vocabulary"]), *(seconds(found[name]["median"]) if name in found else "" for name in names)],
+                    record,
+                )
+            )
+    return Section("Opening a stream", ("", *names), rows)
+
+
 def cold(rounds: int) -> Section:
     """The first stream of a tokenizer's life: one reading of the text, every id that occurs in it met for the first time."""
     notes = [f"As above, but each round with a tokenizer that was just loaded. {JUDGE} has no tables to fill."]
@@ -110,8 +129,8 @@ def cold(rounds: int) -> Section:
 def _cold(case: Case, rounds: int) -> Row:
     library, ids = hugging_face(case.vocabulary), case.ids
     contestants: dict[str, Prepare] = {
-        JUDGE: again(DecodeStreams(library).run, ids),
-        OURS: lambda: partial(Steps(detok.load(library)).run, ids),
+        JUDGE: lambda: DecodeStreams(library).feeding(ids),
+        OURS: lambda: Steps(detok.load(library)).feeding(ids),
     }
     return _row(case, len(ids), alternate(contestants, rounds), distinct=len(set(ids)))
 
@@ -135,8 +154,14 @@ def _measured(case: Case, judge: Peer, others: Mapping[str, Peer], rounds: int, 
     peers = {JUDGE: judge, **others}
     truth = hugging_face(case.vocabulary).decode(ids, skip_special_tokens=True)
     faults = {name: fault for name, peer in peers.items() if (fault := _fault(peer.text(ids), truth))}
-    taken = alternate({name: again(peer.run, ids) for name, peer in peers.items()}, rounds)
-    return _row(case, len(ids), taken, faults=faults, **more)
+    taken = alternate({name: partial(peer.feeding, ids) for name, peer in peers.items()}, rounds)
+    opened = alternate({name: again(_open, peer) for name, peer in peers.items()}, rounds)
+    opening = {name: Spread.of(second / OPENED for second in found).record() for name, found in opened.items()}
+    return _row(case, len(ids), taken, faults=faults, opening_seconds=opening, **more)
+
+
+def _open(peer: Peer) -> list[object]:
+    return [peer.open() for _ in range(OPENED)]
 
 
 def _fault(text: str, truth: str) -> str:

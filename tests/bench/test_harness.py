@@ -92,7 +92,7 @@ def test_peers_give_the_one_shot_text(name: str) -> None:
     library = Tokenizer.from_file(str(detok.EMBEDDED / "tokenizer.json"))
     ids = library.encode(sample("mixed"), add_special_tokens=False).ids
     peer = _peers()[name](library, detok.load(library))
-    peer.run(ids)
+    peer.feeding(ids)()
     assert peer.text(ids) == library.decode(ids)
 
 

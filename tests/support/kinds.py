@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import SupportsIndex
@@ -82,6 +83,16 @@ def assert_earliest(tokenizer: detok.Tokenizer, ids: Sequence[int], *, skip_spec
             for token_id in ids:
                 after = stream.copy()
                 queue.append(((*prefix, token_id), text + after.step(token_id), after))
+
+
+def assert_pickled_is_the_same(tokenizer: detok.Tokenizer) -> None:
+    """A tokenizer goes to another process whole: what it decodes, encodes and says."""
+    twin = pickle.loads(pickle.dumps(tokenizer))
+    ids = tokenizer.encode(TEXTS[0])
+    assert (twin.fingerprint, twin.description) == (tokenizer.fingerprint, tokenizer.description)
+    assert (twin.encode(TEXTS[0]), twin.decode(ids, False)) == (ids, tokenizer.decode(ids, False))
+    for skip in (True, False):
+        assert twin.library.decode(ids, skip_special_tokens=skip) == tokenizer.library.decode(ids, skip_special_tokens=skip)
 
 
 class CountingPrompt:

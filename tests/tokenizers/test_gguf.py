@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import json
 import os
+import pickle
 import shutil
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from detok.tokenizers.gguf import GGUFTokenizer, from_file
 from detok.tokenizers.gguf_merging import merge
 from detok.tokenizers.gguf_reader import read
 from scripts import fetch_vocabularies
+from tests.support.kinds import assert_pickled_is_the_same
 
 gguf: Any = pytest.importorskip("gguf")
 
@@ -362,6 +364,14 @@ def test_installed_llama_cpp_is_asked(monkeypatch: pytest.MonkeyPatch, loads: bo
     assert library.decode([], skip_special_tokens=True) == ""
     assert library.decode([2, 99, 12], skip_special_tokens=True) == "2" * 200 + " " + "c" * 200
     assert library.decode([2], skip_special_tokens=False) == "2" * 200 + "!"
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma4"])
+def test_pickled_tokenizer_is_the_same(name: str) -> None:
+    """With what the file says besides."""
+    tokenizer = made(name)
+    assert_pickled_is_the_same(tokenizer)
+    assert pickle.loads(pickle.dumps(tokenizer)).metadata == tokenizer.metadata
 
 
 # The reader
@@ -757,7 +767,7 @@ def test_llama_cpp_itself(name: str) -> None:
     load, clean = (made, CLEANED) if name in VOCABULARIES else (real, REAL_CLEANED)
     tokenizer, cleaned = load(name), load(name, clean_spaces=name in clean)
     assert "llama-cpp-python" in tokenizer.library.name
-    vocabulary = tokenizer.library._model._vocabulary  # type: ignore[attr-defined]  # the library's own pointer
+    vocabulary = tokenizer.library._model()._vocabulary  # type: ignore[attr-defined]  # the library's own pointer
     rng, answers = Random(0), []
     for _ in range(12 if name in VOCABULARIES else 500):
         ids = rng.choices(tokenizer.ids, k=rng.randint(1, 14))

@@ -21,6 +21,7 @@ from tests.support.kinds import (
     TEXTS,
     assert_earliest,
     assert_laws,
+    assert_pickled_is_the_same,
     assert_priming_reads_only_the_end,
     assert_token_bytes_tile,
     mutated,
@@ -95,6 +96,13 @@ def test_token_bytes_tile_the_text(name: str, data: st.DataObject) -> None:
 def test_step_gives_out_all_that_is_certain(ids: list[int], skip: bool) -> None:
     """Law 3, by brute force over a few ids at a time."""
     assert_earliest(subject("small"), ids, skip_special_tokens=skip)
+
+
+def test_pickled_tokenizer_is_the_same(tmp_path: Path) -> None:
+    """Of a file and of the package's object."""
+    path = written(tmp_path, listed())
+    assert_pickled_is_the_same(rwkv.from_file(path, special_tokens=END))
+    assert_pickled_is_the_same(rwkv.from_object(TRIE_TOKENIZER(str(path))))
 
 
 def test_priming_reads_only_the_end_of_a_prompt() -> None:

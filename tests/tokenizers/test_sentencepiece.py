@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import detok
 from detok.inspection import check
 from detok.tokenizers import sentencepiece
-from detok.tokenizers.sentencepiece_model import ModelSettings, fault_of, read_settings
+from detok.tokenizers.sentencepiece_model import ModelSettings, fault_of, read_settings, with_controls_shown
 from tests.support.handmade import FALLBACK as HF_FALLBACK
 from tests.support.handmade import FUSE as HF_FUSE
 from tests.support.handmade import UNDERSCORE, byte_tokens, make, sequence, strip
@@ -26,11 +26,12 @@ from tests.support.kinds import (
     TEXTS,
     assert_earliest,
     assert_laws,
+    assert_pickled_is_the_same,
     assert_priming_reads_only_the_end,
     assert_token_bytes_tile,
     mutated,
 )
-from tests.support.spm import BYTES, CONTROL, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER_DEFINED, model, with_denormalizer
+from tests.support.spm import BYTES, CONTROL, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER_DEFINED, field, model, with_denormalizer
 from tests.support.vocabularies import real
 
 REAL = {
@@ -127,6 +128,12 @@ def test_step_gives_out_all_that_is_certain(name: str, texts: tuple[str, ...], s
     assert_earliest(tokenizer, piece_ids(tokenizer, *texts), skip_special_tokens=skip)
 
 
+@pytest.mark.parametrize("name", ["mistral v1", "botchan unigram", "denormalizer", next(iter(MADE))])
+def test_pickled_tokenizer_is_the_same(name: str) -> None:
+    """The denormalizer too."""
+    assert_pickled_is_the_same(subject(name))
+
+
 @pytest.mark.parametrize("name", ["mistral v7", next(iter(MADE))])
 def test_priming_reads_only_the_end_of_a_prompt(name: str) -> None:
     """Of words, and of a long byte run, which its lead bytes cut into pieces."""
@@ -221,6 +228,16 @@ def test_denormalizer_is_exact_and_said(flags: bytes) -> None:
     assert tokenizer.fingerprint != sentencepiece.from_object(processor(model(pieces))).fingerprint
 
 
+def test_denormalizer_that_writes_no_utf8_does_not_raise() -> None:
+    """Where the library does, there is a U+FFFD."""
+    whole = read_settings(processor(with_denormalizer()).serialized_model_proto()).denormalizer
+    pieces = [("<unk>", UNKNOWN), ("b", NORMAL), ("c", NORMAL)]
+    tokenizer = sentencepiece.from_object(processor(model(pieces, denormalizer=whole.replace(b"XYZ", b"\xffYZ"))))
+    assert tokenizer.decode([1, 2]) == "�YZ"
+    with pytest.raises(UnicodeDecodeError):
+        tokenizer.library.decode([1, 2], skip_special_tokens=True)
+
+
 def test_empty_denormalizer_is_none() -> None:
     """A specification without a map does nothing, and text flows."""
     tokenizer = sentencepiece.from_object(processor(model([("<unk>", UNKNOWN), ("▁a", NORMAL)], denormalizer=b"\x18\x01")))
@@ -274,6 +291,17 @@ def test_settings_have_the_librarys_defaults() -> None:
     """Where the model says nothing."""
     assert read_settings(b"") == ModelSettings(True, True, " ⁇ ", b"")
     assert read_settings(model(HEAD, add_dummy_prefix=False, unk_surface="")) == ModelSettings(False, True, "", b"")
+
+
+def test_control_pieces_become_user_defined() -> None:
+    """All else stays; numbers on the outside, of which the format has none, are left out."""
+    long = [("<unk>", UNKNOWN), ("x" * 300, CONTROL), ("y" * 300, CONTROL), ("a", NORMAL)]
+    shown = with_controls_shown(model(long) + field(9, 1), [1])
+    assert shown == model([long[0], ("x" * 300, CONTROL), *long[2:]]).replace(
+        field(1, field(1, b"x" * 300) + b"\x15" + bytes(4) + field(3, CONTROL)),
+        field(1, field(1, b"x" * 300) + b"\x15" + bytes(4) + field(3, CONTROL) + field(3, USER_DEFINED)),
+    )
+    assert processor(shown).decode([1, 2, 3]) == "x" * 300 + "a"
 
 
 @pytest.mark.parametrize(

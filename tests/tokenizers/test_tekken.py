@@ -26,6 +26,7 @@ from tests.support.kinds import (
     TEXTS,
     assert_earliest,
     assert_laws,
+    assert_pickled_is_the_same,
     assert_priming_reads_only_the_end,
     assert_token_bytes_tile,
     mutated,
@@ -109,6 +110,12 @@ def test_token_bytes_tile_the_text(name: str, data: st.DataObject) -> None:
 def test_step_gives_out_all_that_is_certain(bytes_and_specials: tuple[int, ...], skip: bool) -> None:
     """Law 3, by brute force over a few ids at a time."""
     assert_earliest(subject("small"), [SPECIALS + rank for rank in bytes_and_specials], skip_special_tokens=skip)
+
+
+def test_pickled_tokenizer_is_the_same() -> None:
+    """Of a file and of an object."""
+    assert_pickled_is_the_same(subject("240718"))
+    assert_pickled_is_the_same(tekken.from_object(Tekkenizer.from_file(real("mistral-common") / REAL["240718"])))
 
 
 def test_priming_reads_only_the_end_of_a_prompt() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import pytest
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import ByT5Tokenizer, PerceiverTokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast, Wav2Vec2CTCTokenizer
 
 import detok
@@ -18,6 +22,7 @@ from detok.tokenizers import Tokenizer
 from detok.tokenizers.opaque import OpaqueTokenizer
 from detok.tokenizers.transformers import Mode, from_directory, from_object
 from tests.support.handmade import BYTE_LEVEL, WORDPIECE, byte_level_tokens, make
+from tests.support.kinds import assert_earliest, assert_laws, assert_priming_reads_only_the_end
 
 
 class Made(PreTrainedTokenizer):
@@ -147,6 +152,33 @@ def test_joins_become_rules(source: Any, rule: str) -> None:
     assert tokenizer.description.split("; ")[0] == rule
     certificate = check(tokenizer, lists=100)
     assert certificate.ok, certificate.differences
+
+
+@cache
+def joined(name: str) -> Tokenizer:
+    """Tokenizers of Python code that became rules."""
+    words, pieces = [*TOKENS, "a</w>", "</w>b", "</w>"], [*TOKENS, "▁", "▁a", "b▁"]
+    sources = {"bytes": ByT5Tokenizer(), "spaces": Made(TOKENS), "marks": Marked(MARKED), "pieces": Pieces(pieces)}
+    return from_object(sources.get(name) or Words(words))
+
+
+@pytest.mark.parametrize("name", ["bytes", "spaces", "marks", "pieces", "words"])
+@given(data=st.data())
+def test_joins_keep_the_laws(name: str, data: st.DataObject) -> None:
+    """Streams, snapshots and prompts, judged by the object's own decode."""
+    assert_laws(joined(name), data)
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_bytes_of_which_invalid_ones_vanish_come_out_as_early_as_can_be(skips: bool) -> None:
+    """Law 3 by brute force: an incomplete character may still become nothing."""
+    assert_earliest(joined("bytes"), [0x41 + 3, 0xC3 + 3, 0xA9 + 3, 0xE3 + 3, 0xFF + 3, 1], skip_special_tokens=skips)
+
+
+def test_priming_reads_only_the_end_of_a_prompt() -> None:
+    """Of bytes and of words."""
+    assert_priming_reads_only_the_end(joined("bytes"), [0xE3 + 3, 0x81 + 3, 0x82 + 3])
+    assert_priming_reads_only_the_end(joined("spaces"), [2, 4])
 
 
 def test_what_is_no_join_is_streamed_by_windows() -> None:
@@ -282,6 +314,16 @@ def test_a_decode_that_mostly_raises_is_believed_to_be_no_join() -> None:
         assert tokenizer.decode([2]) == "a"
 
 
+@pytest.mark.parametrize("source", [ByT5Tokenizer(), Hyphenated(TOKENS), Marked(MARKED)], ids=["bytes", "opaque", "marks"])
+def test_tokenizers_of_python_code_are_pickled(source: Any) -> None:
+    """A stream goes on in another process."""
+    tokenizer = from_object(source)
+    stream = tokenizer.stream()
+    stream.step(10)
+    twin = pickle.loads(pickle.dumps(tokenizer))
+    assert twin.restore(stream.snapshot()).extend([2, 4]) == stream.extend([2, 4])
+
+
 def test_slow_properties_are_asked_once() -> None:
     """A stream asks the object for nothing but to decode."""
     source = Hyphenated(TOKENS)
@@ -352,7 +394,7 @@ def test_fast_tokenizers_become_rules(cleans_up: bool) -> None:
     assert tokenizer.library.name.endswith(", PreTrainedTokenizerFast") or tokenizer.library.name.endswith("TokenizersBackend")
     certificate = check(tokenizer, lists=150)
     assert certificate.ok, certificate.differences
-    assert not tokenizer.stream(strategy="decodestream").exact
+    assert not pickle.loads(pickle.dumps(tokenizer)).stream(strategy="decodestream").exact
     with pytest.raises(detok.OptionError, match="lone surrogates"):
         tokenizer.encode("\ud800")
 

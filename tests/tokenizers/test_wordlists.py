@@ -20,6 +20,7 @@ import detok
 from detok.inspection import check
 from detok.tokenizers.wordlist_files import LETTERS
 from detok.tokenizers.wordlists import from_directory, from_file
+from tests.support.kinds import assert_pickled_is_the_same
 from tests.support.vocabularies import load_tokenizer, real
 
 START, END = "<|startoftext|>", "<|endoftext|>"
@@ -169,6 +170,12 @@ def test_special_ids_are_those_of_transformers(loaded: Loaded, name: str) -> Non
     tokenizer, theirs = loaded(name)
     assert tokenizer.special_ids == frozenset(theirs.all_special_ids)
     assert tokenizer.vocab_size == len(theirs)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "clip", "bert"])
+def test_pickled_tokenizer_is_the_same(loaded: Loaded, name: str) -> None:
+    """In another process."""
+    assert_pickled_is_the_same(loaded(name)[0])
 
 
 def test_clip_list_decodes_as_clip_does(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 GGUF files: the vocabulary of llama.cpp, of the kinds gpt2, llama, gemma4, bert, t5 and rwkv.
 
 Every entry stands for bytes of its own, whatever its neighbours are (``llama_token_to_piece``), and the bytes of all of them are
-one text. The first piece of a list loses a leading space where `tokenizer.ggml.add_space_prefix` is set (`llama_detokenize`). That
-function removes spaces in front of punctuation besides, for bert and many gpt2 vocabularies: this corrupts code, and no text that
-llama.cpp generates has it, so it is done only if it is asked for.
+one text. The first piece of a list loses a leading space where `tokenizer.ggml.add_space_prefix` is set (``llama_detokenize``).
+That function also removes spaces in front of punctuation, for bert and many gpt2 vocabularies: this corrupts code, and no text
+that llama.cpp generates has it, so it is done only if it is asked for.
 
 Nothing but Python is needed to load and decode. The package ``tokenizers`` encodes, llama-cpp-python judges if it is installed.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ..core.cleanup import TRANSFORMERS_CLEANUP
@@ -134,7 +133,7 @@ def from_file(path: Path, *, clean_spaces: bool = False) -> GGUFTokenizer:
         encoder=encoder_of(Entries(kind, entries, ids, types, values, str(path))),
         library=LlamaCpp(path, vocabulary, drops_first_space=drops_space, clean_spaces=clean_up),
         source=str(path),
-        metadata=MappingProxyType({key: value for key, value in values.items() if key not in ARRAYS}),
+        metadata={key: value for key, value in values.items() if key not in ARRAYS},
     )
 
 

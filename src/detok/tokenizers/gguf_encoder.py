@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import EncodeUnsupported, SourceError
 from .gguf_merging import MergingEncoder
 from .gguf_pieces import CONTROL, UNKNOWN, USER_DEFINED
-from .reading import library, utf8
+from .reading import Once, library, utf8
 from .tokenizer import Encoder
 
 __all__ = ["Entries", "encoder_of"]
@@ -84,11 +84,11 @@ def encoder_of(entries: Entries) -> Encoder:
     match entries.kind:
         case "gpt2" if pre in PRE_TOKENIZERS and isinstance(merges, list):
             adds_bos = PRE_TOKENIZERS[pre].adds_bos
-            return LazyEncoder(lambda: _byte_level(entries, PRE_TOKENIZERS[pre]), entries, adds_bos=adds_bos)
+            return LazyEncoder(Once(_byte_level, entries, PRE_TOKENIZERS[pre]), entries, adds_bos=adds_bos)
         case "gemma4" if isinstance(merges, list):
-            return LazyEncoder(lambda: _ranked(entries), entries, adds_bos=True)
+            return LazyEncoder(Once(_ranked, entries), entries, adds_bos=True)
         case "llama" if scores is not None and len(scores) >= len(entries.texts):
-            return LazyEncoder(lambda: _scored(entries), entries, adds_bos=True, bos=1, eos=2)
+            return LazyEncoder(Once(_scored, entries), entries, adds_bos=True, bos=1, eos=2)
         case "gpt2":
             return NoEncoder(f"a GGUF vocabulary with the pre-tokenizer {pre!r}")
     return NoEncoder(f"a GGUF vocabulary of the kind {entries.kind}")
@@ -110,17 +110,14 @@ class LazyEncoder:
     An encoder that is made when the first text is encoded, and the special tokens around a text.
 
     Args:
-        make: Makes it.
+        encode: Makes it.
         entries: Tell which special tokens to add.
         adds_bos: Whether a text begins with the token ``bos``, where the file does not say.
         bos, eos: Their ids, where the file does not say.
     """
 
-    def __init__(
-        self, make: Callable[[], Callable[[str], list[int]]], entries: Entries, *, adds_bos: bool, bos: int = -1, eos: int = -1
-    ) -> None:
-        self._make = make
-        self._encode: Callable[[str], list[int]] | None = None
+    def __init__(self, encode: Once, entries: Entries, *, adds_bos: bool, bos: int = -1, eos: int = -1) -> None:
+        self._encode = encode
         known = range(len(entries.texts))
         # Gemma 4 begins with its bos whatever the file says: older ones say it wrongly.
         adds_bos = entries.kind == "gemma4" or bool(entries.value("add_bos_token", adds_bos))
@@ -129,9 +126,7 @@ class LazyEncoder:
         self._after = [token_id for token_id in [entries.value("eos_token_id", eos)] if adds_eos and token_id in known]
 
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        if self._encode is None:
-            self._encode = self._make()
-        ids = self._encode(text)
+        ids: list[int] = self._encode()(text)
         return [*self._before, *ids, *self._after] if add_special_tokens else ids
 
 

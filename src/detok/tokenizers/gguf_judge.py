@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from ..core.cleanup import clean_up
 from ..core.vocabulary import Vocabulary
+from .reading import Once
 
 __all__ = ["LlamaCpp"]
 
@@ -38,18 +38,18 @@ class LlamaCpp:
     def __init__(
         self, path: Path, vocabulary: Vocabulary, *, drops_first_space: bool, clean_spaces: tuple[tuple[str, str], ...]
     ) -> None:
-        self._path = path
         self._vocabulary = vocabulary
         self._drops_first_space = drops_first_space
         self._clean_spaces = clean_spaces
         self._version = _installed()
+        self._model = Once(_Model, path)
         judge = "llama.cpp" if self._version else "llama.cpp's rule as detok reads it"
         self.name = f"{judge} ({self._version or 'llama-cpp-python is not installed to judge'})"
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """Decode; ids that the vocabulary does not have, at which llama.cpp ends the process, are left out."""
         known = [token_id for token_id in ids if self._vocabulary.piece(token_id) is not None]
-        piece = self._model.piece if self._version else self._piece
+        piece = self._model().piece if self._version else self._piece
         strips = self._drops_first_space
         pieces = [piece(known[0], strips, not skip_special_tokens)] if known else []
         pieces += [piece(token_id, False, not skip_special_tokens) for token_id in known[1:]]
@@ -65,10 +65,6 @@ class LlamaCpp:
         if piece is None or piece.data is None or (piece.special and not special):
             return b""
         return piece.data.removeprefix(b" ") if strips else piece.data
-
-    @cached_property
-    def _model(self) -> _Model:
-        return _Model(self._path)
 
 
 class _Model:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 
 from ..core.options import DecodeOptions
@@ -51,15 +52,7 @@ def find_join(
         cleans_up: Whether it cleans up spaces when nobody says otherwise.
         encoder, source, remarks: As `Tokenizer` has them.
     """
-    alone = DecodeOptions(skip_special_tokens=False, clean_up_tokenization_spaces=False)
-
-    def by_decode(token_id: int, _: str) -> bytes:
-        return own_decode([token_id], alone).encode()
-
-    def by_token(token_id: int, token: str) -> bytes:
-        is_byte = len(token) == 1 and ord(token) < 0x100 and token_id not in vocabulary.added
-        return bytes([ord(token)]) if is_byte else token.encode()
-
+    by_token, by_decode = partial(_spelled_by_token, vocabulary.added), partial(_spelled_by_decode, own_decode)
     joins: list[tuple[Sequence[Rule], Spell | None]] = [
         ([RawBytes(drops_invalid=True)], by_token),  # ByT5
         ([RawBytes()], by_token),  # Perceiver
@@ -76,6 +69,17 @@ def find_join(
             if equals_library(found):
                 return found
     return None
+
+
+def _spelled_by_token(added: frozenset[int], token_id: int, token: str) -> bytes:
+    """A token of one character below U+0100 is a byte, unless it was added."""
+    is_byte = len(token) == 1 and ord(token) < 0x100 and token_id not in added
+    return bytes([ord(token)]) if is_byte else token.encode()
+
+
+def _spelled_by_decode(own_decode: OwnDecode, token_id: int, _: str) -> bytes:
+    """A token is what it decodes to alone."""
+    return own_decode([token_id], DecodeOptions(skip_special_tokens=False, clean_up_tokenization_spaces=False)).encode()
 
 
 def equals_library(tokenizer: Tokenizer) -> bool:

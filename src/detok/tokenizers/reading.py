@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,7 +11,18 @@ from typing import Any
 from ..core.vocabulary import Piece
 from ..errors import MissingExtra, OptionError, SourceError
 
-__all__ = ["MAX_ID", "Added", "ByteVocabulary", "added_pieces", "byte_piece", "library", "read_file", "utf8", "with_version"]
+__all__ = [
+    "MAX_ID",
+    "Added",
+    "ByteVocabulary",
+    "Once",
+    "added_pieces",
+    "byte_piece",
+    "library",
+    "read_file",
+    "utf8",
+    "with_version",
+]
 
 # No vocabulary comes near this (the largest have 300,000 ids); an id beyond it is damage, and would make every list over the
 # range of ids as long as itself.
@@ -49,6 +60,35 @@ class ByteVocabulary:
     def added_ids(self) -> Iterable[int]:
         """The ids of the added vocabulary, ascending."""
         return sorted(self._added)
+
+
+class Once:
+    """
+    What a function makes, made at the first call and kept: a library's own object, say, which takes long and may never be needed.
+
+    It can be pickled if the function and its arguments can; what was made is made again.
+    """
+
+    def __init__(self, make: Callable[..., Any], *args: Any) -> None:
+        self._make, self._args = make, args
+        self._made: list[Any] = []
+
+    def __call__(self) -> Any:
+        if not self._made:
+            self._made.append(self._make(*self._args))
+        return self._made[0]
+
+    @classmethod
+    def given(cls, value: Any) -> Once:
+        """What is made already."""
+        return cls(_same, value)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Once, (self._make, *self._args)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def byte_piece(data: bytes) -> Piece:

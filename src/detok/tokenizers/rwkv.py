@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..core.rules import RawBytes
 from ..errors import OptionError, SourceError
-from .reading import MAX_ID, ByteVocabulary, added_pieces, library, read_file, utf8, with_version
+from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, library, read_file, utf8, with_version
 from .tokenizer import Tokenizer
 
 __all__ = ["from_file", "from_object"]
@@ -123,19 +123,19 @@ def from_file(path: Path, *, special_tokens: Mapping[str, int] | None = None) ->
         OptionError: A special token has an id that cannot be, or that the list has.
     """
     tokens = _read(read_file(path, ACCEPTED), path)
-
-    # The package evaluates each line as code. Of this file each line is one literal, as was just seen.
-    def tokenizer() -> Any:
-        return library("rwkv.rwkv_tokenizer", extra="rwkv", purpose="RWKV's own decode").TRIE_TOKENIZER(str(path))
-
-    return _tokenizer(tokens, special_tokens or {}, cache(tokenizer), source=str(path))
+    return _tokenizer(tokens, special_tokens or {}, Once(_package, str(path)), source=str(path))
 
 
 def from_object(
     tokenizer: Any, *, special_tokens: Mapping[str, int] | None = None, source: str = "rwkv TRIE_TOKENIZER"
 ) -> Tokenizer:
     """Make a `Tokenizer` of a ``rwkv.rwkv_tokenizer.TRIE_TOKENIZER``. Arguments and errors as `from_file`."""
-    return _tokenizer(dict(tokenizer.idx2token), special_tokens or {}, lambda: tokenizer, source=source)
+    return _tokenizer(dict(tokenizer.idx2token), special_tokens or {}, Once.given(tokenizer), source=source)
+
+
+def _package(path: str) -> Any:
+    # The package evaluates each line as code. Of this file each line is one literal, as was seen when it was read.
+    return library("rwkv.rwkv_tokenizer", extra="rwkv", purpose="RWKV's own decode").TRIE_TOKENIZER(path)
 
 
 def _tokenizer(

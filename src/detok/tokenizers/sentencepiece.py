@@ -9,7 +9,6 @@ them if they were user-defined pieces. The unknown piece is shown always, as the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from ..core.rules import Denormalizer, Rule, SentencePiece, byte_of
 from ..core.vocabulary import Piece
 from ..errors import SourceError
-from .reading import library, read_file, utf8, with_version
+from .reading import Once, library, read_file, utf8, with_version
 from .sentencepiece_model import ModelSettings, fault_of, read_settings, with_controls_shown
 from .tokenizer import Tokenizer
 
@@ -71,27 +70,26 @@ class SentencePieceVocabulary:
 class SentencePieceLibrary:
     """The library's own ``DecodeIds``, without the ids out of range at which it raises."""
 
-    def __init__(self, processor: Any, vocabulary: SentencePieceVocabulary, module: Any) -> None:
+    def __init__(self, processor: Any, vocabulary: SentencePieceVocabulary) -> None:
         self.name = with_version("sentencepiece")
         self._processor = processor
         self._vocabulary = vocabulary
-        self._module = module
+        self._showing = Once(_showing_controls, processor, vocabulary.controls)
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """Decode; control pieces are shown by the model in which they are user-defined."""
         asked = [token_id for token_id in ids if self._vocabulary.piece(token_id) is not None]
         shows = not skip_special_tokens and not self._vocabulary.controls.isdisjoint(asked)
-        processor = self._showing if shows else self._processor
+        processor = self._showing() if shows else self._processor
         return str(processor.decode(asked, out_type=str)) if asked else ""
-
-    @cached_property
-    def _showing(self) -> Any:
-        model = with_controls_shown(self._processor.serialized_model_proto(), self._vocabulary.controls)
-        return self._module.SentencePieceProcessor(model_proto=model)
 
     def tokens(self) -> Mapping[str, int]:
         """Every piece with its id."""
         return self._vocabulary.tokens()
+
+
+def _showing_controls(processor: Any, controls: frozenset[int]) -> Any:
+    return _module().SentencePieceProcessor(model_proto=with_controls_shown(processor.serialized_model_proto(), controls))
 
 
 class SentencePieceEncoder:
@@ -107,6 +105,22 @@ class SentencePieceEncoder:
             utf8(text), out_type=int, add_bos=False, add_eos=False, reverse=False, enable_sampling=False
         )
         return [*self._before, *ids, *self._behind] if add_special_tokens else ids
+
+
+class LibraryDenormalizer:
+    """The library's own normalizer, with the specification of a denormalizer."""
+
+    def __init__(self, specification: bytes) -> None:
+        self._normalizer = Once(_normalizer, specification)
+        self._normalizer()  # the library refuses a damaged one here
+
+    def __call__(self, text: str) -> str:
+        # As bytes: a damaged map may write what is no UTF-8, and no stream raises.
+        return bytes(self._normalizer().Normalize(text.encode())).decode(errors="replace")
+
+
+def _normalizer(specification: bytes) -> Any:
+    return _module().SentencePieceNormalizer(normalizer_spec=specification)
 
 
 def from_file(path: Path, *, add_bos_token: bool = True, add_eos_token: bool = False) -> Tokenizer:
@@ -141,20 +155,19 @@ def from_object(
     source: str = "sentencepiece.SentencePieceProcessor",
 ) -> Tokenizer:
     """Make a `Tokenizer` of a ``SentencePieceProcessor``, which must not be changed any more. For the rest see `from_file`."""
-    module = _module()
     if not processor.get_piece_size():
         raise SourceError(source, found="the processor has no model", accepted=ACCEPTED)
     try:
         settings = read_settings(processor.serialized_model_proto())
         vocabulary = SentencePieceVocabulary(processor)
-        rules = _rules(vocabulary, settings, module)
+        rules = _rules(vocabulary, settings)
     except Exception as error:  # pieces or settings that are no UTF-8: each version has its own
         raise SourceError(source, found=f"the model is damaged ({error})", accepted=ACCEPTED) from error
     return Tokenizer(
         vocabulary,
         rules,
         encoder=SentencePieceEncoder(processor, bos=add_bos_token, eos=add_eos_token),
-        library=SentencePieceLibrary(processor, vocabulary, module),
+        library=SentencePieceLibrary(processor, vocabulary),
         source=source,
     )
 
@@ -163,7 +176,7 @@ def _module() -> Any:
     return library("sentencepiece", extra="sentencepiece", purpose="a SentencePiece model")
 
 
-def _rules(vocabulary: SentencePieceVocabulary, settings: ModelSettings, module: Any) -> list[Rule]:
+def _rules(vocabulary: SentencePieceVocabulary, settings: ModelSettings) -> list[Rule]:
     rules: list[Rule] = [
         SentencePiece(
             add_dummy_prefix=settings.add_dummy_prefix,
@@ -173,7 +186,6 @@ def _rules(vocabulary: SentencePieceVocabulary, settings: ModelSettings, module:
         )
     ]
     if settings.denormalizer:
-        normalize = module.SentencePieceNormalizer(normalizer_spec=settings.denormalizer).Normalize
         digest = blake2b(settings.denormalizer, digest_size=16).hexdigest()
-        rules.append(Denormalizer(digest, lambda text: str(normalize(text))))
+        rules.append(Denormalizer(digest, LibraryDenormalizer(settings.denormalizer)))
     return rules

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..core.rules import RawBytes
 from ..core.vocabulary import Piece, Vocabulary
 from ..errors import OptionError, SourceError
 from . import sentencepiece
-from .reading import ByteVocabulary, byte_piece, library, read_file, utf8, with_version
+from .reading import ByteVocabulary, Once, byte_piece, library, read_file, utf8, with_version
 from .tokenizer import Tokenizer
 
 __all__ = ["from_file", "from_object"]
@@ -108,8 +107,7 @@ def from_file(path: Path) -> Tokenizer:
         SourceError: It is none, or damaged.
     """
     vocabulary = _read(read_file(path, ACCEPTED), path)
-    tekkenizer = cache(lambda: _tekkenizer(path))
-    return _tokenizer(vocabulary, tekkenizer, source=str(path))
+    return _tokenizer(vocabulary, Once(_tekkenizer, path), source=str(path))
 
 
 def from_object(tokenizer: Any, **settings: Any) -> Tokenizer:
@@ -129,7 +127,7 @@ def from_object(tokenizer: Any, **settings: Any) -> Tokenizer:
     if "SentencePieceTokenizer" in bases:
         return sentencepiece.from_object(inner._model, source=kind, **settings)
     if "Tekkenizer" in bases:
-        return _tokenizer(TekkenizerVocabulary(inner), lambda: inner, source=kind, **settings)
+        return _tokenizer(TekkenizerVocabulary(inner), Once.given(inner), source=kind, **settings)
     raise SourceError(kind, found=f"has a {type(inner).__name__}", accepted="a Tekkenizer or SentencePieceTokenizer was expected")
 
 

@@ -9,14 +9,13 @@ out in the text become their ids, as with a tokenizer.json.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from ..core.rules import RawBytes
 from ..core.vocabulary import Piece, Vocabulary
 from ..errors import EncodeUnsupported, OptionError, SourceError
-from .reading import Added, ByteVocabulary, added_pieces, byte_piece, library, read_file, utf8, with_version
+from .reading import MAX_ID, Added, ByteVocabulary, Once, added_pieces, byte_piece, library, read_file, utf8, with_version
 from .tiktoken_ranks import ACCEPTED, added_beside, pattern_of, read_ranks
 from .tokenizer import Tokenizer
 
@@ -25,15 +24,7 @@ __all__ = ["from_file", "from_name", "from_object"]
 # As many as Llama 3 and Kimi keep behind their ranks.
 RESERVED = 256
 ANY_PATTERN = r"\S+|\s+"
-
-
-class TiktokenTokenizer(Tokenizer):
-    """A tokenizer whose description says what is different about its encoder."""
-
-    @cached_property
-    def description(self) -> str:
-        """One line, as of every tokenizer."""
-        return f"{super().description}; encode adds no special tokens"
+REMARKS = ("encode adds no special tokens",)
 
 
 class EncodingVocabulary:
@@ -91,10 +82,10 @@ class TiktokenLibrary:
 
 
 class TiktokenEncoder:
-    """The library's encode."""
+    """The library's encode, of encodings that have every byte: without one the library ends the thread, not the call."""
 
     def __init__(self, encoding: Callable[[], Any]) -> None:
-        self._encoding = encoding
+        self._encoding = Once(_with_every_byte, encoding)
 
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
         utf8(text)
@@ -105,6 +96,17 @@ class TiktokenEncoder:
             shown = f"{text[:30]}... ({len(text)} characters)"
             raise OptionError(option="text", value=shown, accepted=f"tiktoken has to be able to split it ({error})") from error
         return ids
+
+
+def _with_every_byte(get: Callable[[], Any]) -> Any:
+    encoding = get()
+    for byte in range(256):
+        try:
+            encoding.encode_single_token(bytes([byte]))
+        except KeyError:
+            instead = "take all of them, since there would be text that cannot be encoded"
+            raise EncodeUnsupported(f"tiktoken ranks without the byte {byte:#04x}", instead=instead) from None
+    return encoding
 
 
 class NoEncoder:
@@ -153,13 +155,14 @@ def from_file(
             raise SourceError(path, found=added, accepted="give special_tokens={text: id}")
     vocabulary = ByteVocabulary(tokens, added)
     pattern = pat_str or ranks.pat_str or pattern_of(tokens)
-    lazy = cache(partial(_encoding, path.name, tokens, added, pattern))
-    return TiktokenTokenizer(
+    encoding = Once(_encoding, path.name, tokens, added, pattern)
+    return Tokenizer(
         vocabulary,
         [RawBytes()],
-        encoder=NoEncoder() if pattern is None else TiktokenEncoder(lazy),
-        library=TiktokenLibrary(lazy, kept=[token_id for token_id, piece in added.items() if not piece.special]),
+        encoder=NoEncoder() if pattern is None else TiktokenEncoder(encoding),
+        library=TiktokenLibrary(encoding, kept=[token_id for token_id, piece in added.items() if not piece.special]),
         source=str(path),
+        remarks=REMARKS,
     )
 
 
@@ -188,7 +191,7 @@ def from_name(name: str) -> Tokenizer:
     return from_object(encoding, source=source)
 
 
-def from_object(encoding: Any, *, source: str = "tiktoken.Encoding") -> Tokenizer:
+def from_object(encoding: Any, *, source: str = "") -> Tokenizer:
     """
     Make a `Tokenizer` of a ``tiktoken.Encoding``, which must not be changed any more.
 
@@ -199,14 +202,15 @@ def from_object(encoding: Any, *, source: str = "tiktoken.Encoding") -> Tokenize
         data = encoding.decode_single_token_bytes(token_id)
         if data != text.encode():
             found = f"two tokens have the id {token_id}: {text!r} and {data!r}"
-            raise SourceError(source, found=found, accepted="every id may stand for one token only")
+            raise SourceError(source or "tiktoken.Encoding", found=found, accepted="every id may stand for one token only")
     vocabulary: Vocabulary = EncodingVocabulary(encoding)
-    return TiktokenTokenizer(
+    return Tokenizer(
         vocabulary,
         [RawBytes()],
-        encoder=TiktokenEncoder(lambda: encoding),
-        library=TiktokenLibrary(lambda: encoding),
-        source=source if source != "tiktoken.Encoding" else f"tiktoken.Encoding {encoding.name}",
+        encoder=TiktokenEncoder(Once.given(encoding)),
+        library=TiktokenLibrary(Once.given(encoding)),
+        source=source or f"tiktoken.Encoding {encoding.name}",
+        remarks=REMARKS,
     )
 
 
@@ -240,5 +244,5 @@ def _has(encoding: Any, token_id: int) -> bool:
 
 def _reserved(tokens: Mapping[int, bytes], known: Sequence[Added], count: int) -> list[Added]:
     first = max(tokens) + 1
-    free = {*range(first, first + count)}.difference(token_id for token_id, _, _ in known)
+    free = {*range(first, min(first + count, MAX_ID + 1))}.difference(token_id for token_id, _, _ in known)
     return [(token_id, f"<|reserved_token_{token_id}|>", True) for token_id in sorted(free)]

@@ -8,6 +8,7 @@ special ids, added tokens and vocabulary, which are slow properties there, are r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -19,7 +20,7 @@ from . import huggingface
 from .decodestream import LibraryStream
 from .formats import format_of_object
 from .huggingface_config import FORCED_CLEAN_UP, TokenizerConfig
-from .opaque import OpaqueTokenizer, OwnDecode, TokenVocabulary
+from .opaque import OpaqueTokenizer, TokenVocabulary
 from .python_joins import equals_library, find_join
 from .reading import library, utf8, with_version
 from .tokenizer import Tokenizer
@@ -50,6 +51,28 @@ class OwnLibrary:
     def tokens(self) -> Mapping[str, int]:
         """Every token with its id."""
         return self._tokens
+
+
+class OwnDecode:
+    """The object's own decode; with `spaces_between_special_tokens`, vLLM's way over its tokens, which knows no clean-up."""
+
+    def __init__(self, source: Any, vocabulary: TokenVocabulary) -> None:
+        self._source = source
+        self._vocabulary = vocabulary
+        self._added = {vocabulary.tokens[token_id] for token_id in vocabulary.added}
+
+    def __call__(self, ids: Sequence[int], options: DecodeOptions, /) -> str:
+        """Decode ids that the vocabulary has."""
+        spaces = options.spaces_between_special_tokens
+        if spaces is not None:
+            skipped = self._vocabulary.special if options.skip_special_tokens else frozenset()
+            tokens = [self._vocabulary.tokens[token_id] for token_id in ids if token_id not in skipped]
+            return join_segments(tokens, added=self._added, to_string=self._source.convert_tokens_to_string, spaces=spaces)
+        told = {}
+        if options.clean_up_tokenization_spaces is not None:
+            told["clean_up_tokenization_spaces"] = options.clean_up_tokenization_spaces
+        text: str = self._source.decode(list(ids), skip_special_tokens=options.skip_special_tokens, **told)
+        return text
 
 
 class OwnEncoder:
@@ -135,7 +158,7 @@ def _from_fast(source: Any, name: str) -> Tokenizer:
         library=judge,
         cleans_up=base.cleans_up,
         source=name,
-        decode_stream=lambda options: LibraryStream(backend, base.vocabulary, options),
+        decode_stream=partial(LibraryStream, backend, base.vocabulary),
     )
     if _decodes_itself(source) and not equals_library(tokenizer):
         return _from_python(source, name)
@@ -154,7 +177,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
         found = f"the class does not tell its vocabulary ({error!r})"
         raise SourceError(kind, found=found, accepted="get_vocab, added_tokens_decoder and all_special_ids are needed") from error
     vocabulary = TokenVocabulary(tokens, special=special, added=frozenset(added))
-    own_decode = _own_decode(source, vocabulary)
+    own_decode = OwnDecode(source, vocabulary)
     judge = OwnLibrary(source, vocabulary, listed)
     join = find_join(
         vocabulary,
@@ -171,25 +194,6 @@ def _from_python(source: Any, name: str) -> Tokenizer:
     return OpaqueTokenizer(
         vocabulary, own_decode, encoder=OwnEncoder(source), library=judge, source=name, remarks=[cost, "not exact"]
     )
-
-
-def _own_decode(source: Any, vocabulary: TokenVocabulary) -> OwnDecode:
-    """The object's decode; with `spaces_between_special_tokens` given, vLLM's way over its tokens, which knows no clean-up."""
-    added = {vocabulary.tokens[token_id] for token_id in vocabulary.added}
-
-    def decode(ids: Sequence[int], options: DecodeOptions) -> str:
-        spaces = options.spaces_between_special_tokens
-        if spaces is not None:
-            skipped = vocabulary.special if options.skip_special_tokens else frozenset()
-            tokens = [vocabulary.tokens[token_id] for token_id in ids if token_id not in skipped]
-            return join_segments(tokens, added=added, to_string=source.convert_tokens_to_string, spaces=spaces)
-        told = {}
-        if options.clean_up_tokenization_spaces is not None:
-            told["clean_up_tokenization_spaces"] = options.clean_up_tokenization_spaces
-        text: str = source.decode(list(ids), skip_special_tokens=options.skip_special_tokens, **told)
-        return text
-
-    return decode
 
 
 def _skipped_ids(source: Any, tokens: Mapping[int, str]) -> frozenset[int]:

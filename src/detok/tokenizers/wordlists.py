@@ -8,6 +8,7 @@ files beside it name, or else the usual ones. From there on it is as any tokeniz
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ def _stripped(tokenizer: Any, config: TokenizerConfig, *, source: str) -> Tokeni
         library=StrippedLibrary(tokenizer, cleans_up=base.cleans_up),
         cleans_up=base.cleans_up,
         source=source,
-        decode_stream=lambda options: LibraryStream(tokenizer, base.vocabulary, options),
+        decode_stream=partial(LibraryStream, tokenizer, base.vocabulary),
     )
 
 
