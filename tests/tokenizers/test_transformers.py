@@ -20,7 +20,8 @@ import detok
 from detok.inspection import check
 from detok.tokenizers import Tokenizer
 from detok.tokenizers.opaque import OpaqueTokenizer
-from detok.tokenizers.transformers import Mode, from_directory, from_object
+from detok.tokenizers.tokenizer import Mode
+from detok.tokenizers.transformers import from_directory, from_object
 from tests.support.handmade import BYTE_LEVEL, WORDPIECE, byte_level_tokens, make
 from tests.support.kinds import assert_earliest, assert_laws, assert_priming_reads_only_the_end
 

@@ -288,7 +288,12 @@ BAD: Mapping[str, tuple[Mapping[str, str | bytes], str, str]] = {
     "a strange configuration": (
         {"vocab.txt": "[UNK]\n", "tokenizer_config.json": '{"added_tokens_decoder": [1]}'},
         "vocab.txt",
-        "the special tokens in the files beside it are not understood",
+        "added_tokens_decoder is not possible",
+    ),
+    "a strange special token": (
+        {"vocab.txt": "[UNK]\n", "tokenizer_config.json": '{"cls_token": "$x"}'},
+        "vocab.txt",
+        "the tokenizers library refuses '$x' around a text",
     ),
     "a gap": (
         {"vocab.txt": "[UNK]\n", "added_tokens.json": '{"<x>": 7}'},

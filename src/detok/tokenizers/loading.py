@@ -7,16 +7,14 @@ import os
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ..errors import OptionError, SourceError
 from .formats import FORMATS, HEAD, Format, format_of_bytes, format_of_object
-from .tokenizer import Tokenizer
+from .tokenizer import Mode, Tokenizer, check_mode
 
-__all__ = ["Mode", "load"]
-
-Mode = Literal["auto", "fast", "slow"]
+__all__ = ["load"]
 
 ACCEPTED = (
     "give the path of a tokenizer's file or directory, a name on the Hugging Face hub (owner/name), tiktoken:NAME, or an object "
@@ -52,8 +50,7 @@ def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision:
         OptionError: An argument does not go with the source.
         MissingExtra: A library is needed that is not installed.
     """
-    if mode not in get_args(Mode):
-        raise OptionError(option="mode", value=mode, accepted=f"it is one of {', '.join(map(repr, get_args(Mode)))}")
+    check_mode(mode)
     if not isinstance(source, (str, os.PathLike)):
         return _from_object(source, mode, settings)
     text = os.fspath(source)

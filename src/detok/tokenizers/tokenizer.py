@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 from ..core.decoder import Decoder, DecodeStreamSteps
 from ..core.rules import Replace, Rule
 from ..core.vocabulary import Vocabulary
+from ..errors import OptionError
 
-__all__ = ["Encoder", "Library", "Tokenizer"]
+__all__ = ["Encoder", "Library", "Mode", "Tokenizer", "check_mode"]
+
+Mode = Literal["auto", "fast", "slow"]
+"""Which implementation of a Hugging Face tokenizer: the one there is, that of ``tokenizers``, or Python code."""
 
 
 class Encoder(Protocol):
@@ -114,3 +118,14 @@ def _describe(rule: Rule) -> str:
         pattern = f"/{rule.pattern}/" if rule.is_regex else repr(rule.pattern)
         return f"Replace {pattern} by {rule.content!r}"
     return type(rule).__name__
+
+
+def check_mode(mode: str) -> None:
+    """
+    Refuse a mode that there is not.
+
+    Raises:
+        OptionError: Naming those that there are.
+    """
+    if mode not in get_args(Mode):
+        raise OptionError(option="mode", value=mode, accepted=f"it is one of {', '.join(map(repr, get_args(Mode)))}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 from ..core.options import DecodeOptions
 from ..core.vocabulary import Vocabulary
@@ -23,12 +23,9 @@ from .huggingface_config import FORCED_CLEAN_UP, TokenizerConfig
 from .opaque import OpaqueTokenizer, TokenVocabulary
 from .python_joins import equals_library, find_join
 from .reading import library, utf8, with_version
-from .tokenizer import Tokenizer
+from .tokenizer import Mode, Tokenizer, check_mode
 
-__all__ = ["Mode", "from_directory", "from_object"]
-
-Mode = Literal["auto", "fast", "slow"]
-"""Which implementation of a Hugging Face tokenizer: the one there is, that of ``tokenizers``, or Python code."""
+__all__ = ["from_directory", "from_object"]
 
 ACCEPTED = "a directory that transformers can read without running code from it was expected"
 
@@ -102,7 +99,7 @@ def from_object(source: Any, *, mode: Mode = "auto", name: str | None = None) ->
         OptionError: The object is no such implementation.
         SourceError: It does not tell its vocabulary; or as `huggingface.from_object`, as UnknownDecoder.
     """
-    _check_mode(mode)
+    check_mode(mode)
     kind = _class_name(source)
     name = name or getattr(source, "name_or_path", "") or kind
     if getattr(source, "is_fast", False):
@@ -130,7 +127,7 @@ def from_directory(directory: Path, *, mode: Mode = "auto") -> Tokenizer:
         SourceError: transformers refuses the directory.
         OptionError: What it makes of it is not the implementation that was asked for.
     """
-    _check_mode(mode)
+    check_mode(mode)
     if not directory.is_dir():
         raise SourceError(directory, found="there is no such directory", accepted=ACCEPTED)
     transformers = library("transformers", extra="transformers", purpose=f"the tokenizer in {directory}")
@@ -226,8 +223,3 @@ def _decodes_itself(source: Any) -> bool:
 
 def _class_name(source: Any) -> str:
     return type(source).__name__
-
-
-def _check_mode(mode: str) -> None:
-    if mode not in get_args(Mode):
-        raise OptionError(option="mode", value=mode, accepted=f"it is one of {', '.join(map(repr, get_args(Mode)))}")

@@ -175,10 +175,11 @@ def _from_lines(path: Path, text: str) -> Tokenizer:
         raise SourceError(path, found=f"has no line {unknown!r}, as a vocab.txt has", accepted=ACCEPTED)
     tokenizers = _library()
     tokenizer = _tokenizer(path, lambda: tokenizers.models.WordPiece(vocabulary, unk_token=unknown))
+    strips = config.values.get("strip_accents")
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=bool(config.values.get("tokenize_chinese_chars", True)),
-        strip_accents=config.values.get("strip_accents"),
+        strip_accents=None if strips is None else bool(strips),
         lowercase=bool(config.values.get("do_lower_case", True)),
     )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -200,7 +201,7 @@ def _config(path: Path, family: Family, vocabulary: Mapping[str, int]) -> Tokeni
     if kind not in classes:
         raise SourceError(path, found=f"tokenizer_config.json beside it says {kind}", accepted=WITH_TRANSFORMERS)
     values |= {name: token for name, token in usual.items() if name not in values and token in vocabulary}
-    if "added_tokens_decoder" not in values:
+    if not values.get("added_tokens_decoder"):
         named = {_content(values.get(name)) for name in values if name.endswith("_token")}
         values["added_tokens_decoder"] = {
             token_id: {"content": token, "special": token in named} for token, token_id in added_tokens(path.parent).items()
@@ -210,25 +211,23 @@ def _config(path: Path, family: Family, vocabulary: Mapping[str, int]) -> Tokeni
 
 def _add_tokens(path: Path, tokenizer: Any, config: TokenizerConfig, around: Sequence[Any]) -> None:
     """Add what the configuration names to the vocabulary, and the special tokens around a text."""
-    tokenizers = _library()
-    try:
-        tokenizer.add_tokens(config.missing_tokens(tokenizer))
-        before, after = (
-            [_content(token)] if token and tokenizer.token_to_id(_content(token)) is not None else [] for token in around
-        )
-        if before or after:
-            specials = [(token, tokenizer.token_to_id(token)) for token in {*before, *after}]
-            tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-                single=[*before, "$A", *after], special_tokens=specials
-            )
-        declared = {int(token_id): _content(token) for token_id, token in config.values["added_tokens_decoder"].items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        found = f"the special tokens in the files beside it are not understood ({error})"
-        raise SourceError(path, found=found, accepted="mend tokenizer_config.json and special_tokens_map.json") from error
-    for token_id, token in declared.items():
-        if tokenizer.token_to_id(token) != token_id:
-            found = f"the added token {token!r} should have the id {token_id}, but {tokenizer.token_to_id(token)} is next"
+    tokenizer.add_tokens(config.missing_tokens(tokenizer))
+    for token_id, token in config.values["added_tokens_decoder"].items():
+        found = tokenizer.token_to_id(_content(token))
+        if found != int(token_id):
+            found = f"the added token {_content(token)!r} should have the id {token_id}, but {found} is next"
             raise SourceError(path, found=found, accepted="added tokens must follow the vocabulary without a gap")
+    ids = {_content(token): tokenizer.token_to_id(_content(token)) for token in around if token}
+    before, after = ([_content(token)] if token and ids[_content(token)] is not None else [] for token in around)
+    if not before and not after:
+        return
+    processors = _library().processors
+    try:
+        specials = [(token, ids[token]) for token in {*before, *after}]
+        tokenizer.post_processor = processors.TemplateProcessing(single=[*before, "$A", *after], special_tokens=specials)
+    except Exception as error:  # the library raises Exception itself
+        found = f"the tokenizers library refuses {' and '.join(map(repr, [*before, *after]))} around a text: {error}"
+        raise SourceError(path, found=found, accepted="mend tokenizer_config.json beside it") from error
 
 
 def _content(token: Any) -> str:
