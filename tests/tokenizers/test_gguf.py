@@ -341,7 +341,7 @@ class FakeLlamaCpp:
         return model
 
     def llama_token_to_piece(self, _: object, token_id: int, buffer: Any, room: int, strips: int, special: bool) -> int:
-        piece = (b"" if strips else b" ") + (b"%x" % token_id) * 200 + b"!" * special
+        piece = (b"" if strips else b" ") + (b"%x" % token_id) * 300 + b"!" * special
         if len(piece) > room:
             return -len(piece)
         buffer[: len(piece)] = piece
@@ -362,8 +362,8 @@ def test_installed_llama_cpp_is_asked(monkeypatch: pytest.MonkeyPatch, loads: bo
             library.decode([1], skip_special_tokens=True)
         return
     assert library.decode([], skip_special_tokens=True) == ""
-    assert library.decode([2, 99, 12], skip_special_tokens=True) == "2" * 200 + " " + "c" * 200
-    assert library.decode([2], skip_special_tokens=False) == "2" * 200 + "!"
+    assert library.decode([2, 99, 12], skip_special_tokens=True) == "2" * 300 + " " + "c" * 300
+    assert library.decode([2], skip_special_tokens=False) == "2" * 300 + "!"
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "gemma4"])

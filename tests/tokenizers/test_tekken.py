@@ -146,7 +146,7 @@ def test_kinds_of_tokens() -> None:
     assert tokenizer.token_bytes(3) == "[é]".encode()
     assert tokenizer.vocab_size == len(tokenizer.ids) == SIZE == len(tokenizer.library.tokens())
     assert tokenizer.vocabulary.piece(SIZE) is None
-    assert tokenizer.description == f"RawBytes; {SIZE} ids, {SPECIALS} added"
+    assert tokenizer.description == f"RawBytes, split by specials; {SIZE} ids, {SPECIALS} added"
     assert tokenizer.library.name.startswith("mistral-common 1.")
 
 

@@ -222,10 +222,12 @@ def test_files_beside_the_list_are_read(tmp_path: Path) -> None:
 
 def test_bert_settings_are_read(tmp_path: Path) -> None:
     """Cased or not, and clean-up of the whole text besides that of the decoder."""
-    config = {"do_lower_case": False, "strip_accents": False, "clean_up_tokenization_spaces": True}
+    mask = {"content": "[MASK]", "special": True, "lstrip": True, "rstrip": False, "single_word": False, "normalized": False}
+    config: dict[str, Any] = {"do_lower_case": False, "strip_accents": False, "clean_up_tokenization_spaces": True}
+    config |= {"added_tokens_decoder": {BERT_LINES.index("[MASK]"): mask}}
     folder = bert(tmp_path / "a", tokenizer_config=config)
     tokenizer, theirs = from_file(folder / "vocab.txt"), transformers.BertTokenizer.from_pretrained(folder, local_files_only=True)
-    assert tokenizer.encode("Hello do not é!") == theirs.encode("Hello do not é!")
+    assert tokenizer.encode("Hello do not é! [MASK]") == theirs.encode("Hello do not é! [MASK]")
     ids = [BERT_LINES.index(entry) for entry in ("do", "not", "'", "n", "##t", "!", "é", ".")]
     assert tokenizer.decode(ids) == theirs.decode(ids)
     assert tokenizer.cleans_up
@@ -353,5 +355,5 @@ def test_random_bytes_raise_only_our_errors(tmp_path_factory: pytest.TempPathFac
     for name in ("vocab.json", "vocab.txt", "merges.txt"):
         path = tmp_path_factory.mktemp("random") / name
         path.write_bytes(content)
-        with pytest.raises(detok.SourceError):
-            from_file(path)
+        with suppress(detok.DetokError):
+            assert isinstance(from_file(path).decode(range(100)), str)

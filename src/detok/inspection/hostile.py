@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from weakref import WeakKeyDictionary
 
 from ..core.cleanup import TRANSFORMERS_CLEANUP
 from ..core.rules import byte_of
 from ..data import sample, sample_names
+from ..errors import DetokError
 from ..tokenizers import Tokenizer
 
 __all__ = ["Hostile", "hostile_ids"]
@@ -64,7 +66,7 @@ class Hostile:
         known = set(tokenizer.ids)
         holes = [token_id for token_id in range(tokenizer.vocab_size) if token_id not in known][:MANY]
         strangers = [*FAR, *(tokenizer.vocab_size + more for more in (0, 1, 1000))]
-        texts = [ids for name in sample_names() if (ids := tokenizer.encode(sample(name), add_special_tokens=False))]
+        texts = list(filter(None, map(partial(_encoded, tokenizer), map(sample, sample_names()))))
         makers: list[tuple[str, float, Maker | None]] = [
             ("any token", 3, _from(tokenizer.ids)),
             ("parts of characters", 3, _from(self._partial)),
@@ -128,6 +130,14 @@ def hostile_ids(rng: Random, tokenizer: Tokenizer, length: int) -> list[int]:
 
 _MADE: WeakKeyDictionary[Tokenizer, Hostile] = WeakKeyDictionary()
 _PUNCTUATION_BYTES = {text.encode() for text in PUNCTUATION}
+
+
+def _encoded(tokenizer: Tokenizer, text: str) -> Sequence[int]:
+    """The ids of a text; none where this tokenizer cannot encode it, which is no matter of decoding."""
+    try:
+        return tokenizer.encode(text, add_special_tokens=False)
+    except DetokError:
+        return ()
 
 
 def _from(ids: Sequence[int]) -> Maker | None:

@@ -137,6 +137,7 @@ FORMATS: tuple[Format, ...] = (
         extra="rwkv",
         reads_itself=True,
         file=_matches(rb"\d+ (b?'|b?\").*['\"] \d+\r?\n"),
+        objects=("rwkv:TRIE_TOKENIZER", "rwkv_tokenizer:TRIE_TOKENIZER"),
     ),
     Format(
         name="tiktoken ranks",

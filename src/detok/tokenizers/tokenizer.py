@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, Protocol, get_args
 
 from ..core.decoder import Decoder, DecodeStreamSteps
-from ..core.rules import Replace, Rule
+from ..core.rules import RawBytes, Replace, Rule
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError
 
@@ -114,6 +114,8 @@ class Tokenizer(Decoder):
 
 
 def _describe(rule: Rule) -> str:
+    if isinstance(rule, RawBytes):
+        return "RawBytes, split by specials" if rule.specials_split else "RawBytes"
     if isinstance(rule, Replace):
         pattern = f"/{rule.pattern}/" if rule.is_regex else repr(rule.pattern)
         return f"Replace {pattern} by {rule.content!r}"
