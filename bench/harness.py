@@ -94,8 +94,8 @@ def _turn(prepare: Prepare) -> float:
     """
     Return the seconds of one turn; what it made is thrown away off the clock.
 
-    While other processes have the processor the clock stands still: they interrupt long turns more often than short ones, which on
-    a busy machine made a ratio of 15 one of 27.
+    While other processes have the processor the clock stands still: they interrupt long turns more often than short ones, which
+    on a busy machine made a ratio of 15 one of 27.
     """
     run = prepare()
     own, start = time.process_time(), time.perf_counter()

@@ -512,3 +512,15 @@ def test_byte_level_fast_tokenizer_behind_a_prompt() -> None:
     """A character that straddles the border belongs to the output, as for any tokenizer.json."""
     library = make(BYTE_LEVEL, byte_level_tokens(b"a\xc3", b"\xa9"))
     assert from_object(fast(library=library)).stream([0]).extend([1]) == "é"
+
+
+def test_clip_object_whose_backend_is_wrapped_is_exact(tmp_path: Path) -> None:
+    """transformers puts a decode of its own on the backend of CLIPTokenizer, which no class shows."""
+    transformers = pytest.importorskip("transformers", reason="transformers has the class")
+    words = ["<|startoftext|>", "<|endoftext|>", "a", "b", "a</w>", "b</w>", "ab</w>", "!</w>", "\u00c3", "\u00a9</w>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({word: place for place, word in enumerate(words)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b</w>\n")
+    tokenizer = detok.load(transformers.CLIPTokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt")))
+    assert tokenizer.stream().exact
+    assert tokenizer.decode([4, 5, 6]) == "a b ab"
+    assert check(tokenizer, lists=200).ok

@@ -24,7 +24,7 @@ ACCEPTED = (
 # What a directory may have, the first that is there counts.
 FILES = (
     *("tokenizer.json", "tekken.json", "*.gguf", "tokenizer.model", "spiece.model", "*.model", "*.tiktoken"),
-    *("vocab.json", "vocab.txt", "rwkv_vocab*.txt", "bpe_simple_vocab*"),
+    *("vocab.json", "encoder.json", "vocab.txt", "rwkv_vocab*.txt", "bpe_simple_vocab*"),
 )
 
 _loaded: WeakValueDictionary[object, Tokenizer] = WeakValueDictionary()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..core.options import DecodeOptions
+from ..core.rules import Replace, Rule, StripEnds
 from ..core.vocabulary import Vocabulary
 from ..core.window import join_segments
 from ..errors import OptionError, SourceError
@@ -143,23 +144,27 @@ def from_directory(directory: Path, *, mode: Mode = "auto") -> Tokenizer:
 
 
 def _from_fast(source: Any, name: str) -> Tokenizer:
-    """By the rules of its ``tokenizers.Tokenizer``; but if its class has a decode of its own, only if that says the same."""
+    """By the rules of its ``tokenizers.Tokenizer``; but if it has a decode of its own, by those rules that say the same."""
     backend = source.backend_tokenizer
     flags = {flag: getattr(source, flag, False) for flag in ("clean_up_tokenization_spaces", FORCED_CLEAN_UP)}
     base = huggingface.from_object(backend, source=name, config=TokenizerConfig(flags))
     judge = OwnLibrary(source, base.vocabulary, backend.get_vocab(with_added_tokens=False))
-    tokenizer = Tokenizer(
-        base.vocabulary,
-        base.rules,
-        encoder=OwnEncoder(source),
-        library=judge,
-        cleans_up=base.cleans_up,
-        source=name,
-        decode_stream=partial(LibraryStream, backend, base.vocabulary),
-    )
-    if _decodes_itself(source) and not equals_library(tokenizer):
-        return _from_python(source, name)
-    return tokenizer
+    candidates: list[Sequence[Rule]] = [base.rules]
+    if suffix := getattr(backend.model, "end_of_word_suffix", None):
+        candidates.append([*base.rules, Replace(suffix, " "), StripEnds()])  # as CLIPTokenizer wraps its decode
+    for rules in candidates:
+        tokenizer = Tokenizer(
+            base.vocabulary,
+            rules,
+            encoder=OwnEncoder(source),
+            library=judge,
+            cleans_up=base.cleans_up,
+            source=name,
+            decode_stream=partial(LibraryStream, backend, base.vocabulary),
+        )
+        if not _decodes_itself(source) or equals_library(tokenizer):
+            return tokenizer
+    return _from_python(source, name)
 
 
 def _from_python(source: Any, name: str) -> Tokenizer:
@@ -215,7 +220,9 @@ def _skipped_ids(source: Any, tokens: Mapping[int, str]) -> frozenset[int]:
 
 
 def _decodes_itself(source: Any) -> bool:
-    """Whether a class of somebody else than transformers' base classes has a word in the decode."""
+    """Whether somebody else than transformers' base classes has a word in the decode: a class, or a wrap of the backend's."""
+    if "decode" in getattr(getattr(source, "backend_tokenizer", None), "__dict__", ()):
+        return True
     bases = {"TokenizersBackend", "PreTrainedTokenizerFast", "PreTrainedTokenizerBase"}
     own = [kind for kind in type(source).__mro__ if kind.__name__ not in bases]
     return any(name in vars(kind) for kind in own for name in ("decode", "_decode", "clean_up_tokenization"))
