@@ -61,8 +61,8 @@ def main(
     """
     Streams of LLM token ids into exactly the right text.
 
-    Every command takes a TOKENIZER: a tokenizer.json, or a directory with one. Without it, a small one that comes with detok is
-    used, so that everything can be tried at once.
+    A TOKENIZER is a file or directory of any format that `detok formats` lists, or a name on the Hugging Face hub. Without it, a
+    small one that comes with detok is used, so that everything can be tried at once.
     """
 
 

@@ -45,6 +45,16 @@ class Format:
     objects: tuple[str, ...] = ()
     """Classes, as module prefix and name, of which objects are of this format: an object or one of its bases."""
 
+    def decodes_itself(self, source: object) -> bool:
+        """Whether the class of an object of this format stands below the library's, and has a decode of its own."""
+        classes = {tuple(wanted.split(":")) for wanted in self.objects}
+        for kind in type(source).__mro__:
+            if (kind.__module__.partition(".")[0], kind.__name__) in classes:
+                return False
+            if any(name.lower().startswith("decode") for name in vars(kind)):
+                return True
+        return False
+
     def load(self) -> Any:
         """Import the module that makes tokenizers of this format."""
         return import_module(f"{__package__}.{self.module}")
@@ -71,9 +81,10 @@ def _is_vocab_json(head: bytes) -> bool:
     return re.match(rb'[\xef\xbb\xbf\s]*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\d+\s*[,}]', head) is not None
 
 
-def _is_sentencepiece(head: bytes) -> bool:
-    # A ModelProto begins with its pieces: field 1, a length, and in it field 1 again, the piece's text, then its score.
-    return re.match(rb"\n[\x02-\x7f]\n[\x00-\x7d]", head, re.DOTALL) is not None
+# A ModelProto: its pieces (field 1, a length, and in it field 1 again), or one of its specs (fields 2 and 3), come first. No text
+# begins with the control characters that are the tags of the specs.
+_LENGTH = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
+_is_sentencepiece = _matches(rb"\n" + _LENGTH + rb"\n" + _LENGTH + rb"|[\x12\x1a]" + _LENGTH + rb"[\x08-\x7a]")
 
 
 def _is_word_list(head: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,14 @@ ACCEPTED = (
 
 # What a directory may have, the first that is there counts.
 FILES = (
-    *("tokenizer.json", "tekken.json", "*.gguf", "tokenizer.model", "spiece.model", "*.model", "*.tiktoken"),
+    *("tokenizer.json", "tekken*.json", "*.gguf", "tokenizer.model", "spiece.model", "*.model", "*.model.v*", "*.tiktoken"),
     *("vocab.json", "encoder.json", "vocab.txt", "rwkv_vocab*.txt", "bpe_simple_vocab*"),
+)
+
+# What formats look for beside a file that was given.
+BESIDE = (
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"),
+    *("merges.txt", "vocab.bpe", "vocab.json", "encoder.json"),
 )
 
 _loaded: WeakValueDictionary[object, Tokenizer] = WeakValueDictionary()
@@ -53,7 +60,9 @@ def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision:
     check_mode(mode)
     if not isinstance(source, (str, os.PathLike)):
         return _from_object(source, mode, settings)
-    text = os.fspath(source)
+    if revision is not None and not isinstance(revision, str):
+        raise OptionError(option="revision", value=revision, accepted="it is a branch, a tag or a commit, as a string")
+    text = os.fsdecode(source)
     if text.startswith("tiktoken:"):
         _refuse_mode(mode, text)
         return _call(_named("tiktoken").load().from_name, text.removeprefix("tiktoken:"), settings)
@@ -62,27 +71,31 @@ def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision:
         path = _from_hub(text, revision)
     elif revision is not None:
         raise OptionError(option="revision", value=revision, accepted=f"it goes with a name on the hub, and {text} is a path")
-    key = (path.resolve(), _stamp(path), mode, repr(sorted(settings.items())))
-    tokenizer = _loaded.get(key)
-    if tokenizer is None:
-        make = _from_directory if path.is_dir() else _from_file
-        tokenizer = _loaded.setdefault(key, make(path, mode, settings))
-    return tokenizer
+    make = _from_directory if path.is_dir() else _from_file
+    if settings:
+        return make(path, mode, settings)
+    key = (path, path.resolve(), _stamp(path), mode)
+    return _loaded.get(key) or _loaded.setdefault(key, make(path, mode, settings))
 
 
 def _path(text: str) -> Path | None:
     """The path, if something is there."""
     path = Path(text)
     try:
-        return path if path.exists() else None
+        return path if text and path.exists() else None
     except (OSError, ValueError):  # too long for a path, or with a NUL
         return None
 
 
 def _stamp(path: Path) -> tuple[object, ...]:
-    """What changes when the files change."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    return tuple((file.name, stat.st_mtime_ns, stat.st_size) for file in files if (stat := file.stat()))
+    """What changes when the files change: those of a directory, or a file and what may stand beside it."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path, *(path.parent / name for name in BESIDE)]
+    stamp: list[object] = []
+    for file in files:
+        with suppress(OSError):  # a link to nowhere, a file that is just being replaced, or none of that name
+            stat = file.stat()
+            stamp.append((file.name, stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))
+    return tuple(stamp)
 
 
 def _from_hub(text: str, revision: str | None) -> Path:
@@ -96,13 +109,16 @@ def _from_hub(text: str, revision: str | None) -> Path:
 
 def _from_object(source: object, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:
     row = format_of_object(source)
+    kind = f"{type(source).__module__}.{type(source).__qualname__}"
     if row is None:
-        kind = f"{type(source).__module__}.{type(source).__qualname__}"
         raise SourceError(kind, found="is no kind of tokenizer that detok knows", accepted=ACCEPTED)
+    if row.name != "transformers" and row.decodes_itself(source):
+        found = "is a subclass with a decode of its own, which no rules tell"
+        raise SourceError(kind, found=found, accepted="give an object of the library's own class")
     if row.name == "transformers":
         settings = {**settings, "mode": mode}
     else:
-        _refuse_mode(mode, f"{type(source).__module__}.{type(source).__qualname__}")
+        _refuse_mode(mode, kind)
     return _call(row.load().from_object, source, settings)
 
 
@@ -127,6 +143,8 @@ def _from_directory(directory: Path, mode: Mode, settings: Mapping[str, Any]) ->
 
 def _from_file(path: Path, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:
     try:
+        if not path.is_file():
+            raise SourceError(path, found="is no regular file", accepted=ACCEPTED)
         with path.open("rb") as file:
             head = file.read(HEAD)
     except OSError as error:

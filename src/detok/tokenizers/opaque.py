@@ -129,12 +129,16 @@ class OpaqueTokenizer(Tokenizer):
         raise OptionError(option="strategy", value="exact", accepted=why)
 
     def one_shot(self, options: DecodeOptions) -> Decode:
-        """Return the one-shot decode that windows call. Where the tokenizer's own raises, it gives "", so that the ids are
-        held."""
+        """
+        Return the one-shot decode that windows call.
+
+        Where the tokenizer's own raises, or gives no text, it is "", so that the ids are held.
+        """
 
         def decode(ids: Sequence[int]) -> str:
             try:
-                return self._own_decode(ids, options)
+                text: object = self._own_decode(ids, options)
+                return text if isinstance(text, str) else ""
             except Exception:  # of foreign code; no list of integers may make a stream raise
                 return ""
 

@@ -32,6 +32,10 @@ Added = tuple[int, str, bool]
 """An added token: its id, its text, whether it is special."""
 
 
+# The largest vocabularies take 40 MB. What is read whole has to fit into memory a few times over.
+MAX_FILE = 1 << 29
+
+
 class ByteVocabulary:
     """
     A table of tokens that are bytes, and added tokens beside them.
@@ -128,6 +132,9 @@ def read_file(path: Path, accepted: str) -> bytes:
         SourceError: It cannot be read, or is empty.
     """
     try:
+        if path.stat().st_size > MAX_FILE:
+            found = f"has {path.stat().st_size:,} bytes"
+            raise SourceError(path, found=found, accepted=f"no vocabulary has more than {MAX_FILE:,}; {accepted}")
         content = path.read_bytes()
     except OSError as error:
         raise SourceError(path, found=f"cannot be read ({error.strerror})", accepted=accepted) from error
@@ -169,3 +176,8 @@ def utf8(text: object) -> bytes:
     except (UnicodeEncodeError, AttributeError) as error:
         accepted = "it is a str without lone surrogates, which no UTF-8 can spell"
         raise OptionError(option="text", value=text, accepted=accepted) from error
+
+
+def is_token_map(value: object) -> bool:
+    """Whether something maps texts to ids, as ``special_tokens`` has to."""
+    return isinstance(value, Mapping) and all(isinstance(text, str) and type(one) is int for text, one in value.items())

@@ -15,7 +15,19 @@ from typing import Any
 from ..core.rules import RawBytes
 from ..core.vocabulary import Piece, Vocabulary
 from ..errors import EncodeUnsupported, OptionError, SourceError
-from .reading import MAX_ID, Added, ByteVocabulary, Once, added_pieces, byte_piece, library, read_file, utf8, with_version
+from .reading import (
+    MAX_ID,
+    Added,
+    ByteVocabulary,
+    Once,
+    added_pieces,
+    byte_piece,
+    is_token_map,
+    library,
+    read_file,
+    utf8,
+    with_version,
+)
 from .tiktoken_ranks import ACCEPTED, added_beside, pattern_of, read_ranks
 from .tokenizer import Tokenizer
 
@@ -23,6 +35,7 @@ __all__ = ["from_file", "from_name", "from_object"]
 
 # As many as Llama 3 and Kimi keep behind their ranks.
 RESERVED = 256
+MAX_RESERVED = 1 << 16
 ANY_PATTERN = r"\S+|\s+"
 REMARKS = ("encode adds no special tokens",)
 
@@ -140,6 +153,7 @@ def from_file(
         SourceError: It is no such file, or it or what stands beside it is damaged.
         OptionError: ``special_tokens`` or ``pat_str`` cannot be.
     """
+    _check_settings(special_tokens, pat_str, num_reserved_special_tokens)
     ranks = read_ranks(read_file(path, ACCEPTED), path)
     tokens = ranks.tokens
     if special_tokens is not None:
@@ -164,6 +178,16 @@ def from_file(
         source=str(path),
         remarks=REMARKS,
     )
+
+
+def _check_settings(special_tokens: object, pat_str: object, reserved: object) -> None:
+    if special_tokens is not None and not is_token_map(special_tokens):
+        raise OptionError(option="special_tokens", value=special_tokens, accepted="it maps the text of a token to its id")
+    if not isinstance(pat_str, (str, type(None))):
+        raise OptionError(option="pat_str", value=pat_str, accepted="it is a regular expression")
+    if type(reserved) is not int or not 0 <= reserved <= MAX_RESERVED:
+        accepted = f"it is a number from 0 to {MAX_RESERVED:,}"
+        raise OptionError(option="num_reserved_special_tokens", value=reserved, accepted=accepted)
 
 
 def from_name(name: str) -> Tokenizer:

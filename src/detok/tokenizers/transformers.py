@@ -175,7 +175,9 @@ def _from_python(source: Any, name: str) -> Tokenizer:
         added = {token_id: str(token) for token_id, token in source.added_tokens_decoder.items()}
         tokens = {token_id: token for token, token_id in listed.items()} | added
         special = _skipped_ids(source, tokens)
-    except (AttributeError, NotImplementedError, TypeError) as error:
+        if not all(isinstance(token_id, int) and isinstance(token, str) for token_id, token in tokens.items()):
+            raise TypeError("get_vocab maps strings to integers")
+    except Exception as error:  # of foreign code
         found = f"the class does not tell its vocabulary ({error!r})"
         raise SourceError(kind, found=found, accepted="get_vocab, added_tokens_decoder and all_special_ids are needed") from error
     vocabulary = TokenVocabulary(tokens, special=special, added=frozenset(added))
@@ -221,7 +223,7 @@ def _skipped_ids(source: Any, tokens: Mapping[int, str]) -> frozenset[int]:
 
 def _decodes_itself(source: Any) -> bool:
     """Whether somebody else than transformers' base classes has a word in the decode: a class, or a wrap of the backend's."""
-    if "decode" in getattr(getattr(source, "backend_tokenizer", None), "__dict__", ()):
+    if any("decode" in getattr(one, "__dict__", ()) for one in (source, getattr(source, "backend_tokenizer", None))):
         return True
     bases = {"TokenizersBackend", "PreTrainedTokenizerFast", "PreTrainedTokenizerBase"}
     own = [kind for kind in type(source).__mro__ if kind.__name__ not in bases]

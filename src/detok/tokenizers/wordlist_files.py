@@ -75,12 +75,14 @@ def vocabulary_of_json(path: Path, text: str, accepted: str) -> dict[str, int]:
 
     try:
         vocabulary = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=unique)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SourceError(path, found=f"is no JSON, or only the beginning of it ({error})", accepted=accepted) from error
     if not isinstance(vocabulary, dict) or not vocabulary:
         found = "an empty object" if vocabulary == {} else f"a {type(vocabulary).__name__}"
         raise SourceError(path, found=f"is JSON but {found}", accepted=accepted)
     for entry, token_id in vocabulary.items():
+        if entry.encode(errors="replace").decode() != entry:
+            raise SourceError(path, found=f"the entry {entry!r} has a lone surrogate", accepted="entries are text")
         if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
             raise SourceError(path, found=f"the entry {entry!r} has {token_id!r} for an id", accepted=accepted)
     return vocabulary
