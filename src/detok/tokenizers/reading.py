@@ -176,8 +176,3 @@ def utf8(text: object) -> bytes:
     except (UnicodeEncodeError, AttributeError) as error:
         accepted = "it is a str without lone surrogates, which no UTF-8 can spell"
         raise OptionError(option="text", value=text, accepted=accepted) from error
-
-
-def is_token_map(value: object) -> bool:
-    """Whether something maps texts to ids, as ``special_tokens`` has to."""
-    return isinstance(value, Mapping) and all(isinstance(text, str) and type(one) is int for text, one in value.items())

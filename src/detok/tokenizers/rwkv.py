@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.rules import RawBytes
 from ..errors import OptionError, SourceError
-from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, is_token_map, library, read_file, utf8, with_version
+from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, library, read_file, utf8, with_version
 from .tokenizer import Tokenizer
 
 __all__ = ["from_file", "from_object"]
@@ -141,7 +141,7 @@ def _package(path: str) -> Any:
 def _tokenizer(
     tokens: Mapping[int, bytes], special_tokens: Mapping[str, int], package: Callable[[], Any], source: str
 ) -> Tokenizer:
-    if not is_token_map(special_tokens):
+    if not isinstance(special_tokens, Mapping):
         raise OptionError(option="special_tokens", value=special_tokens, accepted="it maps the text of a token to its id")
     added = added_pieces(tokens, [(token_id, text, True) for text, token_id in special_tokens.items()])
     if isinstance(added, str):

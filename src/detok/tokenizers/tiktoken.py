@@ -22,7 +22,6 @@ from .reading import (
     Once,
     added_pieces,
     byte_piece,
-    is_token_map,
     library,
     read_file,
     utf8,
@@ -181,7 +180,7 @@ def from_file(
 
 
 def _check_settings(special_tokens: object, pat_str: object, reserved: object) -> None:
-    if special_tokens is not None and not is_token_map(special_tokens):
+    if special_tokens is not None and not isinstance(special_tokens, Mapping):
         raise OptionError(option="special_tokens", value=special_tokens, accepted="it maps the text of a token to its id")
     if not isinstance(pat_str, (str, type(None))):
         raise OptionError(option="pat_str", value=pat_str, accepted="it is a regular expression")
