@@ -132,7 +132,7 @@ def test_memory_of_moves_is_bounded(byte_level: detok.Tokenizer, monkeypatch: py
     for byte in data:
         text += stream.step(2 + byte)
         assert len(machine._nodes) <= 20
-        assert sum(len(node.moves or ()) for node in machine._nodes.values()) <= 50 + len(machine._nodes)
+        assert sum(len(node.moves) for node in machine._nodes.values()) <= 50 + len(machine._nodes)
     assert text == data.decode()
 
 

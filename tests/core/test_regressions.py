@@ -33,7 +33,7 @@ def reachable(start: Node) -> int:
     """How many nodes hang on one."""
     seen, queue = {id(start)}, [start]
     for node in queue:
-        for _, after in (node.moves or {}).values():
+        for _, after in node.moves.values():
             if id(after) not in seen:
                 seen.add(id(after))
                 queue.append(after)

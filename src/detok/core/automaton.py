@@ -31,6 +31,9 @@ MAX_REMEMBERED = 48
 
 Table = list[str | None]
 
+NO_MOVES: dict[int, tuple[str, Node]] = {}
+"""Of nodes that remember nothing; it stays empty."""
+
 
 class Steps(Protocol):
     """What turns ids into text, over states that are plain values: a `Pipeline`, or a window that stands in for one."""
@@ -87,7 +90,7 @@ class Node:
         self.state = state
         self.whole = whole
         """For the settled node: the text of each id that leads back to it. For all others: a list without entries."""
-        self.moves: dict[int, tuple[str, Node]] | None = {} if remembers else None
+        self.moves: dict[int, tuple[str, Node]] = {} if remembers else NO_MOVES
 
 
 class Automaton:
@@ -122,10 +125,9 @@ class Automaton:
         Raises:
             UnknownTokenId: The id has no piece, and the options ask to be told.
         """
-        if node.moves is not None:
-            move = node.moves.get(token_id)
-            if move is not None:
-                return move
+        move = node.moves.get(token_id)
+        if move is not None:
+            return move
         self.questions += 1
         text, state = self.pipeline.feed(node.state, token_id)
         after = node if state == node.state else self.node(state)
@@ -180,7 +182,7 @@ class Automaton:
                 if missing > 0:
                     table.extend([None] * max(missing, len(table)))
             node.whole[token_id] = text
-        elif node.moves is not None and after.moves is not None:
+        elif node.moves is not NO_MOVES and after.moves is not NO_MOVES:
             if self._moves_left <= 0:
                 self._forget()
             self._moves_left -= 1
@@ -189,8 +191,7 @@ class Automaton:
     def _forget(self) -> None:
         """Begin again with an empty memory; streams keep the nodes that they stand on."""
         for node in list(self._nodes.values()):
-            if node.moves:
-                node.moves.clear()
+            node.moves.clear()
         # These two are entered again and again, so they have to stay among those that are emptied.
         self._nodes = {node.state: node for node in (self.settled, self.start)}
         self._moves_left = MAX_MOVES

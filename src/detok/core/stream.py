@@ -55,15 +55,19 @@ class TextStream:
         node = self._node
         if type(token_id) is not int:
             token_id = as_id(token_id)
-        move = None if node.moves is None else node.moves.get(token_id)
-        if move is None:
-            if node is node.automaton.finished:
-                raise StreamFinished
-            move = node.automaton.advance(node, token_id)
-        text, after = move
-        if after is not node:
-            self._node = after
-            self._whole = after.whole
+        try:
+            text, after = node.moves[token_id]
+        except KeyError:
+            pass
+        else:
+            if after is not node:
+                self._node = after
+                self._whole = after.whole
+            return text
+        if node is node.automaton.finished:
+            raise StreamFinished
+        text, after = node.automaton.advance(node, token_id)
+        self._move_to(after)
         return text
 
     def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
