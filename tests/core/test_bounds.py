@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import tracemalloc
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import SupportsIndex
 
 import pytest
 
@@ -15,6 +13,7 @@ import detok
 from detok.core import automaton
 from detok.core.options import DecodeOptions
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, UNDERSCORE, byte_level_tokens, byte_tokens, make, sequence, strip
+from tests.support.kinds import CountingPrompt
 
 
 @pytest.fixture
@@ -76,23 +75,6 @@ def test_long_literal_replacement_run_flows(mistral: detok.Tokenizer) -> None:
     assert stream.extend([2 + byte for byte in b"\xef\xbf\xbd" * 3_000]) == "�" * 3_000
     assert stream.step(2 + 0xFF) == "�" * 6_001
     assert stream.finish() == ""
-
-
-class CountingPrompt:
-    """A prompt that counts how many of its ids are read."""
-
-    def __init__(self, ids: list[int]) -> None:
-        self.ids, self.read = ids, 0
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, place: int) -> int:
-        self.read += 1
-        return self.ids[place]
-
-    def __iter__(self) -> Iterator[SupportsIndex]:
-        raise AssertionError("a prompt with a length is not copied")
 
 
 @pytest.mark.parametrize("length", [10, 1_000, 250_000])

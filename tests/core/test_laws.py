@@ -29,7 +29,7 @@ each_subject = pytest.mark.parametrize("name", SUBJECTS)
 def test_stream_equals_one_shot(name: str, data: st.DataObject) -> None:
     """Law 1: deltas and finish together are the library's decode, for every split, with specials and without."""
     tokenizer = subject(name)
-    ids, steps, skip = data.draw(id_lists(name)), data.draw(cuts), data.draw(st.booleans())
+    ids, steps, skip = data.draw(id_lists(tokenizer)), data.draw(cuts), data.draw(st.booleans())
     stream = tokenizer.stream(skip_special_tokens=skip)
     text = "".join(map(stream.extend, split(ids, steps))) + stream.finish()
     assert text == judge(tokenizer, ids, skip_special_tokens=skip)
@@ -41,7 +41,7 @@ def test_stream_equals_one_shot(name: str, data: st.DataObject) -> None:
 def test_text_is_never_taken_back(name: str, data: st.DataObject) -> None:
     """Law 2: what is out is a prefix of whatever the whole becomes, wherever the stream may end."""
     tokenizer = subject(name)
-    ids = data.draw(id_lists(name))
+    ids = data.draw(id_lists(tokenizer))
     stream, text = tokenizer.stream(), ""
     for place, token_id in enumerate(ids):
         text += stream.step(token_id)
@@ -54,7 +54,7 @@ def test_text_is_never_taken_back(name: str, data: st.DataObject) -> None:
 def test_finish_gives_out_everything_once(name: str, data: st.DataObject) -> None:
     """Law 4: after finish nothing is held, a second one is empty, and a step raises."""
     tokenizer = subject(name)
-    ids = data.draw(id_lists(name))
+    ids = data.draw(id_lists(tokenizer))
     stream = tokenizer.stream()
     text = stream.extend(ids) + stream.finish()
     assert text == judge(tokenizer, ids, skip_special_tokens=True)
@@ -71,7 +71,7 @@ def test_finish_gives_out_everything_once(name: str, data: st.DataObject) -> Non
 def test_prompt_is_context_only(name: str, data: st.DataObject) -> None:
     """Law 5: where the prompt's text is a prefix of the whole, the stream gives the rest; elsewhere never more than an ending."""
     tokenizer = subject(name)
-    prompt, ids, skip = data.draw(id_lists(name)), data.draw(id_lists(name)), data.draw(st.booleans())
+    prompt, ids, skip = data.draw(id_lists(tokenizer)), data.draw(id_lists(tokenizer)), data.draw(st.booleans())
     stream = tokenizer.stream(prompt_ids=prompt, skip_special_tokens=skip)
     text = stream.extend(ids) + stream.finish()
     before = judge(tokenizer, prompt, skip_special_tokens=skip)
@@ -87,7 +87,7 @@ def test_prompt_is_context_only(name: str, data: st.DataObject) -> None:
 def test_priming_needs_only_the_end_of_a_prompt(name: str, data: st.DataObject) -> None:
     """Law 5: more text in front of a prompt that ends in the same ids changes nothing in the stream's own text."""
     tokenizer = subject(name)
-    start, prompt, ids = (data.draw(id_lists(name, 6)) for _ in range(3))
+    start, prompt, ids = (data.draw(id_lists(tokenizer, 6)) for _ in range(3))
     whole = judge(tokenizer, start + prompt + ids, skip_special_tokens=True)
     before = judge(tokenizer, start + prompt, skip_special_tokens=True)
     stream = tokenizer.stream(prompt_ids=iter(start + prompt))
@@ -101,7 +101,7 @@ def test_priming_needs_only_the_end_of_a_prompt(name: str, data: st.DataObject) 
 def test_snapshot_goes_on_exactly(name: str, data: st.DataObject) -> None:
     """Law 9: a stream that is kept as JSON after any step, and restored, gives what it would have given."""
     tokenizer = subject(name)
-    ids, cut, skip = data.draw(id_lists(name)), data.draw(st.integers(0, 12)), data.draw(st.booleans())
+    ids, cut, skip = data.draw(id_lists(tokenizer)), data.draw(st.integers(0, 12)), data.draw(st.booleans())
     stream = tokenizer.stream(prompt_ids=ids[:cut:2], skip_special_tokens=skip, byte_fallback="exact")
     kept: list[str] = [stream.extend(ids[:cut])]
     restored = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
@@ -118,7 +118,7 @@ def test_snapshot_goes_on_exactly(name: str, data: st.DataObject) -> None:
 def test_eager_and_exact_agree_on_valid_text(name: str, data: st.DataObject) -> None:
     """Both byte-fallback modes give the same text where it is valid; the eager one holds three bytes at most."""
     tokenizer = subject(name)
-    ids = data.draw(id_lists(name))
+    ids = data.draw(id_lists(tokenizer))
     eager = tokenizer.stream(byte_fallback="eager")
     text = ""
     for token_id in ids:
@@ -138,7 +138,7 @@ def test_eager_and_exact_agree_on_valid_text(name: str, data: st.DataObject) -> 
 def test_refused_id_leaves_the_stream_as_it_was(name: str, data: st.DataObject) -> None:
     """Law 2: with unknown_ids="error" an id that is not there raises, and nothing of the step that had it was taken."""
     tokenizer = subject(name)
-    known = [token_id for token_id in data.draw(id_lists(name)) if tokenizer.vocabulary.piece(token_id) is not None]
+    known = [token_id for token_id in data.draw(id_lists(tokenizer)) if tokenizer.vocabulary.piece(token_id) is not None]
     unknown = data.draw(st.sampled_from([tokenizer.vocab_size, -1, -tokenizer.vocab_size, 1 << 33]))
     stream = tokenizer.stream(unknown_ids="error")
     text = ""
@@ -171,7 +171,7 @@ def test_no_list_of_integers_raises(name: str, data: st.DataObject) -> None:
 def test_token_bytes_tile_the_text(name: str, data: st.DataObject) -> None:
     """Law 10: behind a first word, the text is the bytes of the ids one after another, whatever stands beside them."""
     tokenizer = subject(name)
-    drawn = data.draw(id_lists(name))
+    drawn = data.draw(id_lists(tokenizer))
     known = [token_id for token_id in drawn if tokenizer.vocabulary.piece(token_id) is not None]
     first = next(i for i in tokenizer.ids if tokenizer.token_text(i).strip(" �") and tokenizer.token_text(i).isascii())
     text = tokenizer.decode([first, *known], skip_special_tokens=False, byte_fallback="eager")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import partial
 from typing import SupportsIndex
 
 from hypothesis import strategies as st
 
 import detok
-from tests.core.test_earliest import LOOK_AHEAD, certain_texts, longest
-from tests.support.laws import cuts, split
+from detok.inspection import check
+from tests.support import earliest
+from tests.support.laws import cuts, id_lists, split
 
 TEXTS = (
     "Hello, world!  Two spaces.",
@@ -21,22 +22,6 @@ TEXTS = (
     "👩‍👩‍👧 🦜\n\n\tx = 1;",
     "a\u0301\ufffd",
 )
-
-
-@cache
-def hurting(tokenizer: detok.Tokenizer) -> tuple[int, ...]:
-    """Ids that are more likely to hurt: bytes and parts of characters, specials, U+FFFD, spaces; and ids that do not exist."""
-    found = [*tokenizer.added_ids][:40]
-    for token_id in tokenizer.ids[:2000]:
-        data = tokenizer.token_bytes(token_id)
-        if len(data) < 2 or b" " in data[:1] or data.decode(errors="replace") != data.decode(errors="ignore"):
-            found.append(token_id)
-    return (*found, tokenizer.vocab_size, tokenizer.vocab_size + 7, -1, -tokenizer.vocab_size, 1 << 32, 1 << 40)
-
-
-def id_lists(tokenizer: detok.Tokenizer, max_size: int = 12) -> st.SearchStrategy[list[int]]:
-    """Lists of ids of a tokenizer."""
-    return st.lists(st.sampled_from(hurting(tokenizer)) | st.sampled_from(tokenizer.ids), max_size=max_size)
 
 
 def assert_laws(tokenizer: detok.Tokenizer, data: st.DataObject) -> None:
@@ -72,17 +57,16 @@ def assert_token_bytes_tile(tokenizer: detok.Tokenizer, first: int, data: st.Dat
 
 
 def assert_earliest(tokenizer: detok.Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool) -> None:
-    """Law 3: over all lists of these ids, what is out after each step is what all texts that may still come begin with."""
-    length = longest(len(ids))
-    certain = certain_texts(lambda some: tokenizer.library.decode(some, skip_special_tokens=skip_special_tokens), ids, length)
-    start = tokenizer.stream(skip_special_tokens=skip_special_tokens)
-    queue: list[tuple[tuple[int, ...], str, detok.TextStream]] = [((), "", start)]
-    for prefix, text, stream in queue:
-        assert not prefix or text == certain[prefix], [tokenizer.piece(token_id).text for token_id in prefix]
-        if len(prefix) < length - LOOK_AHEAD:
-            for token_id in ids:
-                after = stream.copy()
-                queue.append(((*prefix, token_id), text + after.step(token_id), after))
+    """Law 3 over all lists of these ids, by the library's decode."""
+    judge = partial(tokenizer.library.decode, skip_special_tokens=skip_special_tokens)
+    earliest.assert_earliest(tokenizer, judge, ids, skip_special_tokens=skip_special_tokens)
+
+
+def assert_check_finds_nothing(tokenizer: detok.Tokenizer, lists: int) -> None:
+    """The certificate, over lists that are made to hurt."""
+    certificate = check(tokenizer, lists=lists)
+    assert certificate.ok, certificate.differences
+    assert not certificate.library_failures
 
 
 def assert_pickled_is_the_same(tokenizer: detok.Tokenizer) -> None:

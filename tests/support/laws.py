@@ -30,28 +30,24 @@ def subject(name: str) -> detok.Tokenizer:
 
 
 def judge(tokenizer: detok.Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-    """The one-shot decode of the tokenizer's own library, which is not asked about ids that it would not even take."""
-    asked = [token_id for token_id in ids if 0 <= token_id < 1 << 32]
-    return tokenizer.library.decode(asked, skip_special_tokens=skip_special_tokens)
+    """The one-shot decode of the tokenizer's own library."""
+    return tokenizer.library.decode(ids, skip_special_tokens=skip_special_tokens)
 
 
 @cache
-def interesting(name: str) -> tuple[int, ...]:
+def hurting(tokenizer: detok.Tokenizer) -> tuple[int, ...]:
     """Ids that are more likely to hurt: bytes and parts of characters, specials, U+FFFD, spaces; and ids that do not exist."""
-    tokenizer = subject(name)
-    found: list[int] = [*tokenizer.added_ids][:40]
+    found = [*tokenizer.added_ids][:40]
     for token_id in tokenizer.ids[:2000]:
         data = tokenizer.token_bytes(token_id)
         if len(data) < 2 or b" " in data[:1] or data.decode(errors="replace") != data.decode(errors="ignore"):
             found.append(token_id)
-    return (*found, tokenizer.vocab_size, tokenizer.vocab_size + 7, -1, -tokenizer.vocab_size, 1 << 40)
+    return (*found, tokenizer.vocab_size, tokenizer.vocab_size + 7, -1, -tokenizer.vocab_size, 1 << 32, 1 << 40)
 
 
-def id_lists(name: str, max_size: int = 12) -> st.SearchStrategy[list[int]]:
-    """Lists of ids of a subject."""
-    tokenizer = subject(name)
-    any_id = st.sampled_from(interesting(name)) | st.sampled_from(tokenizer.ids)
-    return st.lists(any_id, max_size=max_size)
+def id_lists(tokenizer: detok.Tokenizer, max_size: int = 12) -> st.SearchStrategy[list[int]]:
+    """Lists of ids of a tokenizer."""
+    return st.lists(st.sampled_from(hurting(tokenizer)) | st.sampled_from(tokenizer.ids), max_size=max_size)
 
 
 def split(ids: Sequence[int], cuts: Sequence[int]) -> list[Sequence[int]]:

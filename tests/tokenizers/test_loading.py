@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import detok
+from detok.tokenizers import hub, loading
 from tests.support.handmade import BYTE_LEVEL, byte_level_tokens, make
 
 RANKS = "YQ== 0\nYg== 1\n"
@@ -74,6 +76,13 @@ def test_directory_with_a_versioned_name_is_found(name: str, tmp_path: Path) -> 
     (tmp_path / name).write_text("nothing")
     with pytest.raises(detok.SourceError, match=f"{name}: is of no format"):
         detok.load(tmp_path)
+
+
+@pytest.mark.parametrize("pattern", hub.VOCABULARIES)
+def test_what_is_fetched_from_the_hub_is_found_in_a_directory(pattern: str) -> None:
+    """Two lists that have to go together: what makes a tokenizer there makes one here."""
+    name = pattern.replace("*", ".v1")
+    assert any(fnmatch(name, known) for known in loading.FILES)
 
 
 def test_pipe_is_no_file(tmp_path: Path) -> None:

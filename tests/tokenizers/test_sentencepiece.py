@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
-from detok.inspection import check
 from detok.tokenizers import sentencepiece
 from detok.tokenizers.sentencepiece_model import ModelSettings, fault_of, read_settings, with_controls_shown
 from tests.support.handmade import FALLBACK as HF_FALLBACK
@@ -24,6 +23,7 @@ from tests.support.handmade import FUSE as HF_FUSE
 from tests.support.handmade import UNDERSCORE, byte_tokens, make, sequence, strip
 from tests.support.kinds import (
     TEXTS,
+    assert_check_finds_nothing,
     assert_earliest,
     assert_laws,
     assert_pickled_is_the_same,
@@ -98,9 +98,7 @@ def test_laws(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_check_finds_no_difference(name: str) -> None:
     """The certificate, over lists that are made to hurt."""
-    certificate = check(subject(name), lists=150)
-    assert certificate.ok, certificate.differences
-    assert not certificate.library_failures
+    assert_check_finds_nothing(subject(name), lists=150)
 
 
 @pytest.mark.parametrize("name", ["mistral v1", "botchan unigram", next(iter(MADE))])

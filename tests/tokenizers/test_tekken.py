@@ -24,6 +24,7 @@ from detok.inspection import check
 from detok.tokenizers import tekken
 from tests.support.kinds import (
     TEXTS,
+    assert_check_finds_nothing,
     assert_earliest,
     assert_laws,
     assert_pickled_is_the_same,
@@ -93,9 +94,7 @@ def test_laws(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_check_finds_no_difference(name: str) -> None:
     """The certificate, over lists that are made to hurt."""
-    certificate = check(subject(name), lists=150)
-    assert certificate.ok, certificate.differences
-    assert not certificate.library_failures
+    assert_check_finds_nothing(subject(name), lists=150)
 
 
 @pytest.mark.parametrize("name", ["240718", "small"])

@@ -23,6 +23,7 @@ from detok.tokenizers import tiktoken
 from detok.tokenizers.tiktoken_ranks import added_beside, pattern_of, read_ranks
 from tests.support.kinds import (
     TEXTS,
+    assert_check_finds_nothing,
     assert_earliest,
     assert_laws,
     assert_pickled_is_the_same,
@@ -88,9 +89,7 @@ def test_laws(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_check_finds_no_difference(name: str) -> None:
     """The certificate, over lists that are made to hurt."""
-    certificate = check(subject(name), lists=100)
-    assert certificate.ok, certificate.differences
-    assert not certificate.library_failures
+    assert_check_finds_nothing(subject(name), lists=100)
 
 
 @pytest.mark.parametrize("name", ["cl100k", "small"])

@@ -125,7 +125,7 @@ class Decoder:
 
     def piece(self, token_id: SupportsIndex) -> Piece:
         """Return the vocabulary's entry behind an id. Errors as `token_bytes`."""
-        token_id = as_id(token_id, where="token_id")
+        token_id = as_id(token_id)
         piece = self.vocabulary.piece(token_id)
         if piece is None:
             raise UnknownTokenId(token_id)

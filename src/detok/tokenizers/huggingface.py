@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
-from ..errors import MissingExtra, OptionError, SourceError, UnknownDecoder
+from ..errors import SourceError, UnknownDecoder
 from .decoder_json import rules_of
 from .decodestream import LibraryStream
 from .huggingface_config import TokenizerConfig, read_config
+from .reading import library, utf8
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ class HuggingFaceEncoder:
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
         try:
             ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
-        except TypeError as error:
-            accepted = "it is a str without lone surrogates, which no UTF-8 can spell"
-            raise OptionError(option="text", value=text, accepted=accepted) from error
+        except TypeError:
+            utf8(text)  # says what is wrong with the text, if that is it
+            raise
         return ids
 
 
@@ -137,26 +138,22 @@ def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config:
 
 
 def _library() -> Any:
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise MissingExtra("tokenizers", extra="hf", purpose="a tokenizer.json") from error
-    return tokenizers
+    return library("tokenizers", extra="hf", purpose="a tokenizer.json")
 
 
 def _read(path: Path) -> Any:
-    library = _library()
+    tokenizers = _library()
     try:
-        tokenizer = library.Tokenizer.from_file(str(path))
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises Exception itself, for every fault of a file
-        tokenizer = _second_try(path, library, error)
+        tokenizer = _second_try(path, tokenizers, error)
     # A file may carry the truncation and padding of its training; a serving stack wants all of its text, and nothing else.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-def _second_try(path: Path, library: Any, error: Exception) -> Any:
+def _second_try(path: Path, tokenizers: Any, error: Exception) -> Any:
     """Say what is wrong with a file that the library refused; old forms that it no longer reads are brought up to date."""
     try:
         content = json.loads(path.read_bytes())
@@ -175,7 +172,7 @@ def _second_try(path: Path, library: Any, error: Exception) -> Any:
         rules_of(content["decoder"], source=path, compile_regex=_compile_regex)
     if _modernise(content):
         try:
-            return library.Tokenizer.from_str(json.dumps(content))
+            return tokenizers.Tokenizer.from_str(json.dumps(content))
         except Exception as second:  # as above
             error = second
     raise SourceError(path, found=f"the tokenizers library refuses it: {error}", accepted=ACCEPTED) from error
@@ -205,9 +202,9 @@ def _decoder_json(tokenizer: Any, source: str) -> dict[str, Any] | None:
 
 def _compile_regex(pattern: str, content: str) -> Callable[[str], str]:
     """Replace a regular expression by the library's own engine, so that no other dialect comes in."""
-    library = _library()
+    tokenizers = _library()
     try:
-        decode = library.decoders.Replace(library.Regex(pattern), content).decode
+        decode = tokenizers.decoders.Replace(tokenizers.Regex(pattern), content).decode
     except Exception as error:  # the library raises Exception itself
         raise SourceError("decoder", found=f"the pattern {pattern!r} is refused: {error}", accepted=ACCEPTED) from error
     return partial(_replaced, decode)
