@@ -24,7 +24,7 @@ Examples:
   detok check llama3/                              1000 hostile lists
   detok check llama3/ --lists 10000 --seed 7       more, and others
   detok check llama3/ --ids "62904 102"            one list, in all splits
-  detok check llama3/ --strategy window            how often windows err
+  detok check mistral/ --strategy window           how often windows err
   detok check llama3/ --json > certificate.json    for machines
 """
 

@@ -29,13 +29,14 @@ def command(as_json: o.AsJson = False) -> None:
     if as_json:
         write_json(rows)
         return
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for column in ("format", "from", "judged by", "loads here"):
+    # The command stands once below: beside each row a narrow terminal would cut it off.
+    caption = "The judge of `detok check` may be needed to encode, too. An extra is installed with: pip install 'detok\\[EXTRA]'"
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", caption=caption, caption_justify="left")
+    for column in ("format", "judge", "loads", "extra"):
         table.add_column(column)
     for row in rows:
-        extra = f"pip install 'detok\\[{row['extra']}]'"
-        judge = f"{row['library']} {row['version'] or 'is not installed'}"
-        table.add_row(row["format"], ", ".join(row["from"]), judge, "[green]✓[/]" if row["loads"] else f"[yellow]✗[/] {extra}")
+        judge = f"{row['library']} {row['version']}" if row["version"] else f"[yellow]{row['library']} is missing[/]"
+        table.add_row(row["format"], judge, "[green]✓[/]" if row["loads"] else "[yellow]✗[/]", row["extra"])
     PipeConsole().print(table)
 
 

@@ -70,7 +70,7 @@ TokenizerSource = Annotated[
     str | None,
     typer.Argument(
         metavar="TOKENIZER",
-        help="A tokenizer.json or a directory with one; without it, the tokenizer that comes with detok.",
+        help="A tokenizer's file or directory (`detok formats`), tiktoken:NAME, or a hub name; without it, detok's own.",
         show_default=False,
     ),
 ]

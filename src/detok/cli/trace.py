@@ -26,7 +26,7 @@ Examples:
   detok trace llama3/ --text "naïve 🦜"                a text of yours
   detok trace llama3/ --ids "62904 102 102470"         ids of yours
   detok trace mistral/ --text "Où ?" --svg out.svg     as a picture
-  detok trace qwen3/ --text "🦜" --strategy window     where windows err
+  detok trace --strategy window                        where windows are late
 """
 
 SAMPLE = "Zoë 👩‍🚀 한국 ဗမာ"
