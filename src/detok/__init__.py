@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from .core.decoder import Decoder
 from .core.options import DecodeOptions
+from .core.request.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
+from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob, chat_logprobs, completion_logprobs
+from .core.request.options import RequestOptions
+from .core.request.output import RequestOutput
+from .core.request.request import RequestDecoder
+from .core.request.segments import Special, Text
 from .core.stream import TextStream
 from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
@@ -22,8 +28,10 @@ from .errors import (
     EncodeUnsupported,
     MissingExtra,
     OptionError,
+    RequestFinished,
     SnapshotError,
     SourceError,
+    StopRegexTimeout,
     StreamFinished,
     TokenTypeError,
     UnknownDecoder,
@@ -37,25 +45,41 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CHANNEL_TABLES",
     "EMBEDDED",
+    "ChannelDelta",
+    "ChannelTable",
     "DecodeOptions",
     "Decoder",
+    "Delimiter",
     "DetokError",
     "EncodeUnsupported",
+    "Logprob",
     "MissingExtra",
     "OptionError",
     "Piece",
+    "RequestDecoder",
+    "RequestFinished",
+    "RequestOptions",
+    "RequestOutput",
     "SnapshotError",
     "SourceError",
+    "Special",
+    "StopRegexTimeout",
     "StreamFinished",
+    "Text",
     "TextStream",
+    "TokenLogprob",
     "TokenTypeError",
     "Tokenizer",
+    "TopLogprob",
     "UnknownDecoder",
     "UnknownTokenId",
     "UsageError",
     "Vocabulary",
     "__version__",
+    "chat_logprobs",
+    "completion_logprobs",
     "load",
 ]
 

@@ -11,8 +11,10 @@ __all__ = [
     "EncodeUnsupported",
     "MissingExtra",
     "OptionError",
+    "RequestFinished",
     "SnapshotError",
     "SourceError",
+    "StopRegexTimeout",
     "StreamFinished",
     "TokenTypeError",
     "UnknownDecoder",
@@ -83,6 +85,34 @@ class StreamFinished(UsageError):
 
     def __str__(self) -> str:
         return "the stream is finished and takes no more ids; open a new one with tokenizer.stream()"
+
+
+class RequestFinished(StreamFinished):
+    """More ids came for a request that has ended."""
+
+    def __init__(self, finish_reason: str) -> None:
+        super().__init__(finish_reason)
+        self.finish_reason = finish_reason
+
+    def __str__(self) -> str:
+        return (
+            f"the request has ended ({self.finish_reason}) and takes no more ids; open a new one with tokenizer.request(), "
+            'or ask for after_finish="ignore"'
+        )
+
+
+class StopRegexTimeout(UsageError, TimeoutError):
+    """A stop pattern took longer than `stop_regex_timeout`; the request is as it was before that step."""
+
+    def __init__(self, pattern: str, *, timeout: float) -> None:
+        super().__init__(pattern, timeout)
+        self.pattern, self.timeout = pattern, timeout
+
+    def __str__(self) -> str:
+        return (
+            f"the stop_regex {self.pattern!r} took longer than {self.timeout} s on this text; "
+            "write it without nested repeats, or allow it more with stop_regex_timeout"
+        )
 
 
 class SourceError(DetokError, ValueError):

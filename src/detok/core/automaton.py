@@ -67,6 +67,11 @@ class Machine(Protocol):
         """What answers."""
         ...
 
+    @property
+    def settled(self) -> Node | None:
+        """Where nothing is held, if there is such a node."""
+        ...
+
     def advance(self, node: Node, token_id: int, /) -> tuple[str, Node]:
         """Return the text that comes out after ``token_id``, and the next node."""
         ...

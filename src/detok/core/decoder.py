@@ -14,6 +14,11 @@ from .ids import as_id
 from .joiners import Held
 from .options import ByteFallbackMode, DecodeOptions, Strategy, UnknownIds
 from .pipeline import Pipeline
+from .request.options import RequestOptions
+from .request.plan import Plan
+from .request.progress import Progress
+from .request.request import RequestDecoder
+from .request.snapshot import unpack_request
 from .rules import Rule
 from .snapshot import unpack
 from .stream import TextStream
@@ -39,6 +44,9 @@ class Decoder:
 
     default_strategy: Strategy = "exact"
     """What `strategy=None` means here."""
+
+    eos_token_ids: tuple[int, ...] = ()
+    """The ids that end an answer, as far as the tokenizer's files say."""
 
     def __init__(
         self,
@@ -106,9 +114,43 @@ class Decoder:
         Raises:
             SnapshotError: It is of another tokenizer or version, or damaged.
         """
-        options, state = unpack(snapshot, fingerprint=self.fingerprint)
+        options, state = unpack(snapshot, of="stream", options=DecodeOptions, fingerprint=self.fingerprint)
         machine = self.machine(options)
         return TextStream(machine.finished if state is None else machine.node(state))
+
+    def request(
+        self, prompt_ids: Iterable[SupportsIndex] = (), *, options: RequestOptions | None = None, **fields: Any
+    ) -> RequestDecoder:
+        """
+        Open a request: a stream that stops where it should, and gives outputs.
+
+        Args:
+            prompt_ids: As `stream` takes them.
+            options: What is asked for, worked out once for many requests.
+            fields: Or here, by name: `stop`, `stop_token_ids`, `min_tokens`, `output` and so on; see `RequestOptions`.
+
+        Raises:
+            OptionError: An option or its value is not possible, or two contradict each other.
+            MissingExtra: `stop_regex` without the library ``regex``.
+            TokenTypeError, UnknownTokenId: As `stream`.
+        """
+        if options is None:
+            options = RequestOptions.of(fields)
+        elif fields:
+            option, value = next(iter(fields.items()))
+            raise OptionError(option=option, value=value, accepted="give options, or each by name, not both")
+        plan = Plan(self, options)
+        return RequestDecoder(plan, Progress(plan, plan.machine.behind(prompt_ids)))
+
+    def restore_request(self, snapshot: object) -> RequestDecoder:
+        """
+        Go on from a `RequestDecoder.snapshot`.
+
+        Raises:
+            SnapshotError: It is of another tokenizer or version, or damaged.
+            MissingExtra: It has a `stop_regex`, and the library ``regex`` is not here.
+        """
+        return RequestDecoder(*unpack_request(snapshot, self))
 
     def token_bytes(self, token_id: SupportsIndex) -> bytes:
         """

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from ..errors import OptionError
 
-__all__ = ["ByteFallbackMode", "DecodeOptions", "Strategy", "UnknownIds"]
+__all__ = ["ByteFallbackMode", "DecodeOptions", "Strategy", "UnknownIds", "check_choice"]
 
 UnknownIds = Literal["skip", "error", "replace"]
 ByteFallbackMode = Literal["exact", "eager"]
@@ -46,19 +46,20 @@ class DecodeOptions:
     `DecodeStream` of ``tokenizers``, as vLLM drives it. None: "exact" where the tokenizer's rules are known, else "window"."""
 
     def __post_init__(self) -> None:
-        _check("skip_special_tokens", self.skip_special_tokens, (True, False))
-        _check("spaces_between_special_tokens", self.spaces_between_special_tokens, (None, True, False))
-        _check("clean_up_tokenization_spaces", self.clean_up_tokenization_spaces, (None, True, False))
-        _check("unknown_ids", self.unknown_ids, ("skip", "error", "replace"))
-        _check("byte_fallback", self.byte_fallback, ("exact", "eager"))
-        _check("strategy", self.strategy, (None, *get_args(Strategy)))
+        check_choice("skip_special_tokens", self.skip_special_tokens, (True, False))
+        check_choice("spaces_between_special_tokens", self.spaces_between_special_tokens, (None, True, False))
+        check_choice("clean_up_tokenization_spaces", self.clean_up_tokenization_spaces, (None, True, False))
+        check_choice("unknown_ids", self.unknown_ids, ("skip", "error", "replace"))
+        check_choice("byte_fallback", self.byte_fallback, ("exact", "eager"))
+        check_choice("strategy", self.strategy, (None, *get_args(Strategy)))
 
     def as_dict(self) -> dict[str, Any]:
         """The options as plain data, for a snapshot."""
         return asdict(self)
 
 
-def _check(option: str, value: object, accepted: tuple[object, ...]) -> None:
+def check_choice(option: str, value: object, accepted: tuple[object, ...]) -> None:
+    """Raise `OptionError` if a value is none of those that are accepted."""
     # By identity of type too: 1 is no True here, so that options that are equal are also written alike.
     if not any(value is one or (isinstance(one, str) and value == one) for one in accepted):
         raise OptionError(option=option, value=value, accepted=f"it is one of {', '.join(map(repr, accepted))}")

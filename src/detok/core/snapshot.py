@@ -1,55 +1,76 @@
 """
-A stream's state as plain data.
+Where a stream or a request stands, as plain data.
 
-A snapshot is a dict of version, tokenizer fingerprint, options, state and a checksum over them. Tuples become lists, bytes
-``{"bytes": hex}`` and named tuples ``{name: fields}``, so that JSON and msgpack carry it. The checksum is there so that a state
-which was damaged on its way is refused as a whole, not looked at piece by piece; it is no protection against forgery.
+A snapshot is a dict of version, kind, tokenizer fingerprint, options, state and a checksum over them. Tuples become lists, bytes
+``{"bytes": hex}`` and values of named classes ``{name: fields}``, so that JSON and msgpack carry it. The checksum is there so
+that a state which was damaged on its way is refused as a whole, not looked at piece by piece; it is no protection against
+forgery.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
 from zlib import crc32
 
-from ..errors import OptionError, SnapshotError
+from ..errors import DetokError, SnapshotError
 from .branches import Branch
 from .byte_runs import Broken, Run
 from .joiners import Pending, Undecided
-from .options import DecodeOptions
 from .pipeline import State
 from .tail import Cursor
 from .window import WindowState
 
-__all__ = ["SNAPSHOT_VERSION", "pack", "unpack"]
+__all__ = ["SNAPSHOT_VERSION", "STREAM_KINDS", "Kinds", "pack", "unpack"]
 
 SNAPSHOT_VERSION = 1
 
+Kinds = Mapping[str, type]
+"""The classes whose values a state is made of, by name: named tuples and dataclasses."""
 
-def pack(state: Any, *, options: DecodeOptions, fingerprint: str) -> dict[str, Any]:
-    """Return the snapshot of a state."""
+STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, Undecided, WindowState)}
+
+Options = TypeVar("Options")
+
+
+def pack(state: Any, *, of: str, options: Mapping[str, Any], fingerprint: str, kinds: Kinds = STREAM_KINDS) -> dict[str, Any]:
+    """Return the snapshot of the state ``of`` a stream, or whatever it is."""
     snapshot = {
         "detok": SNAPSHOT_VERSION,
+        "of": of,
         "tokenizer": fingerprint,
-        "options": options.as_dict(),
-        "state": _plain(state),
+        "options": dict(options),
+        "state": _plain(state, kinds),
     }
     return {**snapshot, "check": _checksum(snapshot)}
 
 
-def unpack(snapshot: object, *, fingerprint: str) -> tuple[DecodeOptions, Any]:
+def unpack(
+    snapshot: object, *, of: str, options: Callable[..., Options], fingerprint: str, kinds: Kinds = STREAM_KINDS
+) -> tuple[Options, Any]:
     """
     Return the options and the state of a snapshot.
 
+    Args:
+        snapshot: What `pack` made, perhaps after a journey through JSON or msgpack.
+        of: What it has to be a snapshot of.
+        options: Makes options of keywords.
+
     Raises:
-        SnapshotError: It is of another version or tokenizer, or was damaged.
+        SnapshotError: It is of another version, kind or tokenizer, or was damaged.
     """
     if not isinstance(snapshot, dict) or "detok" not in snapshot:
-        raise SnapshotError("this is no snapshot of a detok stream; stream.snapshot() makes one")
+        raise SnapshotError(f"this is no snapshot of a detok {of}; {of}.snapshot() makes one")
     if snapshot["detok"] != SNAPSHOT_VERSION:
         raise SnapshotError(
             f"the snapshot has version {snapshot['detok']!r}, this detok reads version {SNAPSHOT_VERSION}; "
-            "let the detok that made it finish the stream"
+            f"let the detok that made it finish the {of}"
+        )
+    if snapshot.get("of") != of:
+        raise SnapshotError(
+            f"this is the snapshot of a {snapshot.get('of')}, not of a {of}; "
+            "tokenizer.restore() goes on with a stream, tokenizer.restore_request() with a request"
         )
     if snapshot.get("tokenizer") != fingerprint:
         raise SnapshotError(
@@ -60,28 +81,27 @@ def unpack(snapshot: object, *, fingerprint: str) -> tuple[DecodeOptions, Any]:
     if snapshot.get("check") != _checksum(body):
         raise SnapshotError("the snapshot was damaged on its way: its checksum does not fit; take a new one")
     try:
-        options = DecodeOptions(**{field.name: snapshot["options"][field.name] for field in fields(DecodeOptions)})
-    except (OptionError, LookupError, TypeError) as error:
+        made = options(**snapshot["options"])
+    except (DetokError, LookupError, TypeError) as error:
         raise SnapshotError(f"the snapshot's options are not possible: {error}") from error
-    return options, _state(snapshot["state"])
+    return made, _state(snapshot["state"], kinds)
 
 
-_KINDS = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, Undecided, WindowState)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        fields = [_plain(item) for item in value]
-        name = type(value).__name__
-        return {name: fields} if name in _KINDS else fields
+def _plain(value: Any, kinds: Kinds) -> Any:
+    name = type(value).__name__
+    if name in kinds and is_dataclass(value):
+        value = tuple(getattr(value, field.name) for field in fields(value))
+    if isinstance(value, (tuple, list)):
+        items = [_plain(item, kinds) for item in value]
+        return {name: items} if name in kinds else items
     return {"bytes": value.hex()} if isinstance(value, bytes) else value
 
 
-def _state(value: Any) -> Any:
+def _state(value: Any, kinds: Kinds) -> Any:
     if isinstance(value, dict):
         ((name, content),) = value.items()
-        return bytes.fromhex(content) if name == "bytes" else _KINDS[name](*map(_state, content))
-    return tuple(map(_state, value)) if isinstance(value, (list, tuple)) else value
+        return bytes.fromhex(content) if name == "bytes" else kinds[name](*(_state(item, kinds) for item in content))
+    return tuple(_state(item, kinds) for item in value) if isinstance(value, (list, tuple)) else value
 
 
 def _checksum(value: Any) -> int:

@@ -136,7 +136,7 @@ class TextStream:
         """
         automaton = self._node.automaton
         state = None if self.finished else self._node.state
-        return pack(state, options=automaton.pipeline.options, fingerprint=automaton.fingerprint())
+        return pack(state, of="stream", options=automaton.pipeline.options.as_dict(), fingerprint=automaton.fingerprint())
 
     def copy(self) -> TextStream:
         """Return a stream that stands where this one does, and goes its own way from here (`n` choices of one prompt)."""

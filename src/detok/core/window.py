@@ -236,6 +236,7 @@ class Unremembered:
     """
 
     exact = False
+    settled: Node | None = None
 
     def __init__(self, pipeline: WindowSteps, fingerprint: Callable[[], str]) -> None:
         self.pipeline = pipeline

@@ -1,0 +1,1 @@
+"""What a frontend does with one stream: stops, limits, logprobs, special tokens as events, outputs."""

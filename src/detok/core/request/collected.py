@@ -1,0 +1,98 @@
+"""What came out of a request and is not given yet: the kinds of output, and their interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .channels import ChannelDelta, joined_deltas
+from .logprobs import TokenLogprob
+from .options import RequestOptions
+from .output import END_FIELDS, RequestOutput
+from .segments import Segment, joined
+
+__all__ = ["Collected"]
+
+
+class Collected:
+    """
+    Gathers what each step gives into outputs of the kind that was asked for.
+
+    Args:
+        options: Of them, `output` and `stream_interval`.
+    """
+
+    __slots__ = ("_channels", "_ids", "_interval", "_kind", "_logprobs", "_segments", "_sent", "_texts")
+
+    def __init__(self, options: RequestOptions) -> None:
+        self._kind = options.output
+        self._interval = options.stream_interval
+        self._sent = 0
+        """So many ids were in outputs."""
+        self._texts: list[str] = []
+        self._ids: list[int] = []
+        self._logprobs: list[TokenLogprob] | None = None
+        self._segments: list[Segment] | None = None
+        self._channels: list[ChannelDelta] | None = None
+
+    def add(self, new: RequestOutput) -> RequestOutput:
+        """Take what a step gave, and return what is due; an empty output if nothing is."""
+        if self._kind == "delta" and self._interval == 1:
+            return new
+        self._texts.append(new.text)
+        self._ids += new.token_ids
+        if new.tokens_kept is not None:
+            # A stop may have cut ids that came in steps before.
+            del self._ids[max(0, new.tokens_kept - (self._sent if self._kind == "delta" else 0)) :]
+        self._logprobs = _more(self._logprobs, new.logprobs)
+        self._segments = _more(self._segments, new.segments)
+        self._channels = _more(self._channels, new.channels)
+        return self._output(new) if self._is_due(new) else RequestOutput()
+
+    def _is_due(self, new: RequestOutput) -> bool:
+        if new.finished:
+            return True
+        waiting = len(self._ids) - (self._sent if self._kind == "cumulative" else 0)
+        return self._kind != "final" and bool(waiting) and (not self._sent or waiting >= self._interval)
+
+    def _output(self, new: RequestOutput) -> RequestOutput:
+        output = RequestOutput("".join(self._texts), list(self._ids))
+        output.cumulative = self._kind != "delta"
+        output.logprobs = None if self._logprobs is None else list(self._logprobs)
+        output.segments = None if self._segments is None else joined(self._segments)
+        output.channels = None if self._channels is None else joined_deltas(self._channels)
+        for field in END_FIELDS:
+            if field in new.__dict__:
+                setattr(output, field, getattr(new, field))
+        if output.cumulative:
+            self._texts = [output.text]
+            self._sent = len(self._ids)
+        else:
+            self._sent += len(self._ids)
+            self._texts, self._ids = [], []
+            self._logprobs, self._segments = _empty(self._logprobs), _empty(self._segments)
+            self._channels = _empty(self._channels)
+        return output
+
+    def plain(self) -> tuple[Any, ...]:
+        """What `restore` takes."""
+        return self._sent, "".join(self._texts), self._ids, self._logprobs, self._segments, self._channels
+
+    def restore(self, sent: int, text: str, ids: Any, logprobs: Any, segments: Any, channels: Any) -> None:
+        """Stand where another one stood."""
+        self._sent, self._texts, self._ids = sent, [text], list(ids)
+        self._logprobs = None if logprobs is None else list(logprobs)
+        self._segments = None if segments is None else list(segments)
+        self._channels = None if channels is None else list(channels)
+
+
+def _more(before: list[Any] | None, new: list[Any] | None) -> list[Any] | None:
+    if new is None:
+        return before
+    if before is None:
+        return list(new)
+    before += new
+    return before
+
+
+def _empty(values: list[Any] | None) -> list[Any] | None:
+    return None if values is None else []

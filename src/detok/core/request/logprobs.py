@@ -1,0 +1,234 @@
+"""
+Logprobs per token: what came from the engine, with the token's exact bytes and its part of the text.
+
+The strings of the tokens are their tiles (see `tiling`): joined they are the text. So a token that completes no character has
+"" for its string, and the next one the whole character; one that a stop cut, or a special token that is skipped, has what of it
+is in the text. Bytes are those of the token alone (law 10). The two shapes of OpenAI's API are made here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import OptionError
+from ..ids import as_id
+
+__all__ = ["Ledger", "Logprob", "TokenLogprob", "TopLogprob", "as_logprobs", "chat_logprobs", "completion_logprobs"]
+
+# JSON has no infinity; vLLM and OpenAI write this for a token that cannot be.
+LEAST = -9999.0
+
+
+@dataclass(frozen=True, slots=True)
+class Logprob:
+    """What an engine says of one token."""
+
+    logprob: float | None
+    """None where there is none, as for the first token of an echoed prompt."""
+
+    rank: int | None = None
+    """1 for the most likely."""
+
+    top: Sequence[tuple[int, float]] = ()
+    """The alternatives, the sampled token among them or not: (token id, logprob)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopLogprob:
+    """An alternative."""
+
+    token_id: int
+    logprob: float
+    token: str
+    """What it would have added to the text in this place, as far as that is whole characters."""
+
+    bytes: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token of the output."""
+
+    token_id: int
+    logprob: float | None
+    token: str
+    """Its part of the text."""
+
+    bytes: bytes
+    """Its exact bytes, whatever stands beside it; b"" if the tokenizer has no such id."""
+
+    text_offset: int
+    """Where its part begins in the request's text, in characters."""
+
+    byte_offset: int
+    """The same in bytes of UTF-8."""
+
+    rank: int | None = None
+    top: tuple[TopLogprob, ...] = ()
+
+
+class Ledger:
+    """The entries of a request: each is given once its tile is decided and out."""
+
+    __slots__ = ("_bytes", "_chars", "_entries", "_lengths", "_text")
+
+    def __init__(
+        self,
+        entries: Sequence[TokenLogprob] = (),
+        lengths: Sequence[int] = (),
+        text: str = "",
+        chars: int = 0,
+        bytes_: int = 0,
+    ) -> None:
+        self._entries = list(entries)
+        """Not given yet; their strings and offsets are still to come."""
+        self._lengths = list(lengths)
+        """Of the tiles that are decided, from the first entry on."""
+        self._text = text
+        """What is out, from the first entry's tile on."""
+        self._chars = chars
+        self._bytes = bytes_
+
+    def plain(self) -> tuple[Any, ...]:
+        """What the constructor takes."""
+        return tuple(self._entries), tuple(self._lengths), self._text, self._chars, self._bytes
+
+    def copy(self) -> Ledger:
+        """Return another one that stands here too."""
+        return Ledger(*self.plain())
+
+    def step(self, entry: TokenLogprob) -> None:
+        """Add a token."""
+        self._entries.append(entry)
+
+    def decide(self, lengths: Sequence[int]) -> None:
+        """Take the lengths of the next tiles."""
+        self._lengths += lengths
+
+    def take(self, text: str, *, ends: bool = False) -> list[TokenLogprob]:
+        """
+        Take text that came out and return the entries whose part of it is all there.
+
+        Args:
+            text: The next of the output's text.
+            ends: It was the last, so that each entry has what there is of it.
+        """
+        self._text += text
+        given = []
+        while self._lengths and (ends or self._lengths[0] <= len(self._text)):
+            entry, length = self._entries.pop(0), self._lengths.pop(0)
+            token, self._text = self._text[:length], self._text[length:]
+            given.append(
+                TokenLogprob(entry.token_id, entry.logprob, token, entry.bytes, self._chars, self._bytes, entry.rank, entry.top)
+            )
+            self._chars += len(token)
+            self._bytes += len(token.encode("utf-8", "surrogatepass"))
+        return given
+
+    def drop(self, count: int) -> None:
+        """Leave out the last entries: a stop cut their tokens."""
+        if count:
+            del self._entries[-count:]
+            del self._lengths[len(self._entries) :]
+
+
+def as_logprobs(values: Iterable[Any], count: int) -> list[Logprob]:
+    """
+    Return what an engine says of each token; a number is a logprob without alternatives.
+
+    Raises:
+        OptionError: There are not as many as tokens, or one is neither a number, None nor a `Logprob`.
+    """
+    given = list(values)
+    if len(given) != count:
+        raise OptionError(option="logprobs", value=given, accepted=f"there are {len(given)} for {count} token ids")
+    return [_as_logprob(value, position) for position, value in enumerate(given)]
+
+
+def _as_logprob(value: Any, position: int) -> Logprob:
+    if isinstance(value, Logprob):
+        if value.logprob is not None:
+            _number(value.logprob, f"logprobs[{position}].logprob")
+        for place, pair in enumerate(value.top):
+            where = f"logprobs[{position}].top[{place}]"
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise OptionError(option=where, value=pair, accepted="it is a pair of token id and logprob")
+            as_id(pair[0], where=where)
+            _number(pair[1], where)
+        return value
+    return Logprob(None if value is None else _number(value, f"logprobs[{position}]"))
+
+
+def _number(value: Any, where: str) -> float:
+    try:
+        if isinstance(value, (str, bytes, bool)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise OptionError(option=where, value=value, accepted="it is a number, None, or a detok.Logprob") from None
+
+
+def chat_logprobs(entries: Iterable[TokenLogprob], *, as_token_ids: bool = False) -> dict[str, Any]:
+    """
+    Return the `logprobs` of a choice of OpenAI's chat completions.
+
+    Args:
+        entries: Of a `RequestOutput`.
+        as_token_ids: Write each token as "token_id:N" (vLLM's `return_tokens_as_token_ids`).
+    """
+    return {
+        "content": [
+            {
+                **_chat_entry(entry, as_token_ids),
+                "top_logprobs": [_chat_entry(other, as_token_ids) for other in entry.top],
+            }
+            for entry in entries
+        ]
+    }
+
+
+def _chat_entry(entry: TokenLogprob | TopLogprob, as_token_ids: bool) -> dict[str, Any]:
+    return {"token": _name(entry, as_token_ids), "logprob": _finite(entry.logprob), "bytes": list(entry.bytes)}
+
+
+def completion_logprobs(entries: Iterable[TokenLogprob], *, offset: int = 0, as_token_ids: bool = False) -> dict[str, Any]:
+    """
+    Return the `logprobs` of a choice of OpenAI's completions.
+
+    That shape has a dictionary of alternatives by string. Of those whose strings are the same, the most likely has it for its
+    key, and the others "token_id:N", so that none is lost.
+
+    Args:
+        entries: Of a `RequestOutput`.
+        offset: How much text stands before, in characters: of an echoed prompt.
+        as_token_ids: As for `chat_logprobs`.
+    """
+    listed = list(entries)
+    return {
+        "tokens": [_name(entry, as_token_ids) for entry in listed],
+        "token_logprobs": [_finite(entry.logprob) for entry in listed],
+        "top_logprobs": [_by_name(entry.top, as_token_ids) for entry in listed],
+        "text_offset": [offset + entry.text_offset for entry in listed],
+    }
+
+
+def _by_name(top: Iterable[TopLogprob], as_token_ids: bool) -> dict[str, float | None] | None:
+    named: dict[str, float | None] = {}
+    for entry in sorted(top, key=lambda entry: -entry.logprob):
+        name = _name(entry, as_token_ids)
+        named[_token_id_name(entry) if name in named else name] = _finite(entry.logprob)
+    return named or None
+
+
+def _name(entry: TokenLogprob | TopLogprob, as_token_ids: bool) -> str:
+    return _token_id_name(entry) if as_token_ids else entry.token
+
+
+def _token_id_name(entry: TokenLogprob | TopLogprob) -> str:
+    return f"token_id:{entry.token_id}"
+
+
+def _finite(logprob: float | None) -> float | None:
+    return None if logprob is None else max(float(logprob), LEAST) if logprob == logprob else LEAST

@@ -1,0 +1,268 @@
+"""Where a request stands, and the one place where it is decided what a token does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..automaton import Node, Table
+from .channels import ChannelSplitter
+from .logprobs import Ledger, Logprob
+from .output import RequestOutput
+from .plan import Plan
+from .segments import Segmenter
+from .stop_search import SearchState
+from .tiling import Tiling, rest
+
+__all__ = ["NEVER", "Progress"]
+
+NEVER = 0
+"""`Progress.quick_until` of a request in which every token goes the long way."""
+
+ALWAYS = 1 << 62
+
+# So many tokens may be undecided before it is looked whether they still are, if nobody wants their tiles.
+MAX_UNASKED = 16
+
+NO_MOVES: dict[str, Any] = {}
+
+
+class End(NamedTuple):
+    """How a request ended."""
+
+    finish_reason: str
+    stop_reason: str | int | None
+    kept: int
+    """So many tokens belong to it."""
+    dropped: list[int]
+    """The ids behind these that had come to the stream."""
+
+
+class Progress:
+    """All of a request that changes with a token."""
+
+    __slots__ = (
+        "count", "end", "given", "held", "idle", "ledger", "moves", "node", "plan", "quick_until", "search", "segmenter",
+        "splitter", "tiling", "whole",
+    )  # fmt: skip
+
+    plan: Plan
+    node: Node
+    whole: Table
+    search: SearchState | None
+    """Where the search for stops stands."""
+    idle: Any
+    """The state of the search in which nothing is a candidate."""
+    moves: dict[str, Any] | None
+    """What the search remembers of that state if it is in it; None if there are no stops."""
+    held: str
+    """Text that is certain, but may yet belong to a stop."""
+    count: int
+    """Tokens taken."""
+    given: int
+    """Characters given out."""
+    quick_until: int
+    """While fewer tokens than this were taken, one that is whole characters may go the short way."""
+    end: End | None
+    tiling: Tiling
+    ledger: Ledger | None
+    segmenter: Segmenter | None
+    splitter: ChannelSplitter | None
+
+    def __init__(self, plan: Plan, node: Node) -> None:
+        self.plan = plan
+        self.search = None if plan.search is None else plan.search.start
+        self.idle = None if plan.search is None else plan.search.start.candidate
+        self.held = ""
+        self.count = 0
+        self.given = 0
+        self.end = None
+        self.tiling = Tiling()
+        self.ledger = None
+        self.segmenter = Segmenter() if plan.wants_segments else None
+        self.splitter = None if plan.table is None else ChannelSplitter(plan.table)
+        self.go_to(node)
+
+    def copy(self) -> Progress:
+        """Return another one that stands here too."""
+        other = Progress.__new__(Progress)
+        for field in Progress.__slots__:
+            value = getattr(self, field)
+            copies = isinstance(value, (Tiling, Ledger, Segmenter, ChannelSplitter))
+            setattr(other, field, value.copy() if copies else value)
+        return other
+
+    def go_to(self, node: Node) -> None:
+        """Stand at a node, and see whether the next token may go the short way."""
+        plan, options = self.plan, self.plan.options
+        self.node = node
+        self.whole = node.whole
+        candidate = None if self.search is None else self.search.candidate
+        self.moves = None if candidate is None else candidate.moves if candidate is self.idle else NO_MOVES
+        may = plan.is_plain and self.ledger is None and self.end is None and self.count >= options.min_tokens
+        self.quick_until = NEVER if not may else ALWAYS if options.max_tokens is None else options.max_tokens - 1
+
+    def feed(self, ids: Sequence[int], logprobs: Sequence[Logprob], finish_reason: str | None, stop_reason: Any) -> RequestOutput:
+        """
+        Take the ids of one step, and the engine's end if it says one; return what is new.
+
+        Raises:
+            StopRegexTimeout: A pattern took too long; throw this object away, a copy is as before.
+        """
+        texts = []
+        last = len(ids) - 1
+        for index, token_id in enumerate(ids):
+            if self.ledger is not None:
+                self.ledger.step(self.plan.entry(self.node, token_id, logprobs[index]))
+            if self.segmenter is not None:
+                self.segmenter.step(self.plan.special(token_id))
+            said = index == last and finish_reason == "stop" and self.plan.ends_here(token_id, stop_reason)
+            if said or (token_id in self.plan.ends and self.count >= self.plan.options.min_tokens):
+                texts.append(self._terminate(token_id))
+            else:
+                texts.append(self._take(token_id))
+                if self.end is None and self.count == self.plan.options.max_tokens:
+                    texts.append(self._finish("length", None))
+            if self.end is not None:
+                return self._output("".join(texts), ids, index + 1, logprobs)
+        if finish_reason is not None:
+            texts.append(self._finish(finish_reason, stop_reason))
+        return self._output("".join(texts), ids, len(ids), logprobs)
+
+    def _take(self, token_id: int) -> str:
+        """Take an id, and return the text that comes out."""
+        self.count += 1
+        if not self.plan.options.detokenize:
+            self._decide([0])
+            return ""
+        node = self.node
+        text, after = node.moves.get(token_id) or node.automaton.advance(node, token_id)
+        return self._add(token_id, text, after)
+
+    def _terminate(self, token_id: int) -> str:
+        """Take the id that stops the request, with or without its text."""
+        self.count += 1
+        shows = self.plan.options.include_stop_str_in_output and self.plan.options.detokenize
+        text, after = self.plan.shown(self.node, token_id) if shows else ("", self.node)
+        out = self._add(token_id, text, after)
+        if self.end is None:
+            out += self._finish("stop", token_id if token_id in self.plan.stop_ids else None)
+        return out
+
+    def _finish(self, finish_reason: str, stop_reason: Any) -> str:
+        """End the stream, and return all that was held, up to a stop that completes in it."""
+        text = rest(self.node) if self.plan.options.detokenize else ""
+        self.tiling.end(text)
+        self.node = self.node.automaton.finished
+        out = self._search(text)
+        if self.end is None:
+            out += self.held
+            self.held = ""
+            self._stop(finish_reason, stop_reason, self.count, [])
+        self.go_to(self.node)
+        return out
+
+    def _add(self, token_id: int, text: str, after: Node) -> str:
+        """Take a token's text and the node behind it; return the text that comes out."""
+        self.node = after
+        # Without a stop nobody asks where a token's text ends; and nearly always it ends where the text does.
+        if self._is_asked or (self.plan.search is not None and (self.tiling or after is not after.automaton.settled)):
+            self.tiling.step(token_id, after, text)
+        out = self._search(text)
+        if self.end is None and self.tiling:
+            self._settle(text)
+        self.go_to(self.node)
+        return out
+
+    def _settle(self, text: str) -> None:
+        """Take out the tokens whose tiles are decided."""
+        if not self._is_asked and self.node is self.node.automaton.settled:
+            self.tiling.clear()
+        elif text and (self._is_asked or len(self.tiling) > MAX_UNASKED):
+            self._decide(self.tiling.decided())
+
+    def _search(self, text: str) -> str:
+        """Search the new text for stops; return what comes out of it, and end the request if one completed."""
+        search = self.plan.search
+        if search is None or self.search is None or not text:
+            return text
+        silent = self._silent(text)
+        state = self.search
+        if silent:
+            state, _ = search.scan(state, text[:silent], counts=False)
+        self.search, match = search.scan(state, text[silent:])
+        whole = self.held + text
+        if match is None:
+            held = 0 if self.plan.options.include_stop_str_in_output else search.held(self.search)
+            self.held = whole[len(whole) - held :]
+            return whole[: len(whole) - held]
+        end = len(self.held) + silent + match.end
+        self.held = ""
+        kept, dropped = self.count, []
+        if self.tiling:
+            index = self.tiling.first_with(len(whole) - end)
+            kept -= len(self.tiling) - 1 - index
+            dropped = self.tiling.cut(index)
+        self._stop("stop", match.reason, kept, dropped)
+        return whole[:end] if self.plan.options.include_stop_str_in_output else whole[: end - match.length]
+
+    def _silent(self, text: str) -> int:
+        """How much of the new text belongs to the first `min_tokens` tokens, in which no stop counts."""
+        least = self.plan.options.min_tokens
+        if self.count <= least:
+            return len(text)
+        first = self.count - len(self.tiling) + 1
+        if least < first or not self.tiling:
+            return 0
+        return max(0, len(text) - self.tiling.end_of(least - first))
+
+    def _stop(self, finish_reason: str, stop_reason: Any, kept: int, dropped: list[int]) -> None:
+        self.end = End(finish_reason, stop_reason, kept, dropped)
+        if self.ledger is not None and self.plan.options.after_stop == "cut":
+            self.ledger.drop(len(dropped))
+        if self.segmenter is not None:
+            self.segmenter.drop(len(dropped))
+        self._decide(self.tiling.decided(all_of_them=True))
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether the tile of every token is asked for."""
+        return self.ledger is not None or self.segmenter is not None
+
+    def _decide(self, lengths: list[int]) -> None:
+        if self.ledger is not None:
+            self.ledger.decide(lengths)
+        if self.segmenter is not None:
+            self.segmenter.decide(lengths)
+
+    def _output(self, text: str, ids: Sequence[int], taken: int, logprobs: Sequence[Logprob]) -> RequestOutput:
+        """Return what is new: the text, the ids, and what was asked for beside them."""
+        end = self.end
+        self.given += len(text)
+        output = RequestOutput(text, list(ids))
+        if end is not None:
+            self._end_of(output, end, ids, taken, logprobs)
+        if self.ledger is not None:
+            output.logprobs = self.ledger.take(text, ends=end is not None)
+        if self.segmenter is not None:
+            output.segments = self.segmenter.take(text, ends=end is not None)
+            if self.splitter is not None:
+                output.channels = self.splitter.feed(output.segments) + (self.splitter.finish() if end is not None else [])
+        return output
+
+    def _end_of(self, output: RequestOutput, end: End, ids: Sequence[int], taken: int, logprobs: Sequence[Logprob]) -> None:
+        output.finish_reason = end.finish_reason
+        output.stop_reason = end.stop_reason
+        output.text_end = self.given
+        dropped = [*end.dropped, *ids[taken:]]
+        if self.plan.options.after_stop == "keep":
+            output.tokens_kept = end.kept + len(dropped)
+            if self.ledger is not None:
+                for token_id, logprob in zip(ids[taken:], logprobs[taken:], strict=False):
+                    self.ledger.step(self.plan.entry(self.node, token_id, logprob))
+                self.ledger.decide([0] * len(dropped))
+        else:
+            output.tokens_kept = end.kept
+            output.token_ids = list(ids[: max(0, len(ids) - len(dropped))])
+            if dropped:
+                output.dropped_token_ids = dropped

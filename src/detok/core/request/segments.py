@@ -1,0 +1,138 @@
+"""The text of a request with the special tokens in it as events, so that a parser sees what the user's text hides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["Event", "Segment", "Segmenter", "Special", "Text", "joined"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text between two special tokens; more of it may come in the next output."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special token."""
+
+    token_id: int
+    text: str
+    """Its surface string, whether it is in the output's text or not."""
+
+    shown: str = ""
+    """What of the output's text is its: "" if special tokens are skipped."""
+
+
+Segment = Text | Special
+
+
+class Event(NamedTuple):
+    """A special token whose tile is decided: where it begins and ends in the text."""
+
+    begin: int
+    end: int
+    special: Special
+
+
+class Segmenter:
+    """
+    Cuts the text that comes out at special tokens.
+
+    Their places come from the tiles of the tokens, which may be decided later than the text comes out. Ordinary text does not
+    wait for that: what is certain behind the decided tiles belongs to the first token that is undecided.
+    """
+
+    __slots__ = ("_decided", "_events", "_out", "_text", "_undecided")
+
+    def __init__(
+        self,
+        events: Sequence[Event] = (),
+        undecided: Sequence[Special | None] = (),
+        decided: int = 0,
+        text: str = "",
+        out: int = 0,
+    ) -> None:
+        self._events = list(events)
+        self._undecided = list(undecided)
+        """The tokens behind the decided ones, in order; None for ordinary ones."""
+        self._decided = decided
+        """Where the decided tiles end."""
+        self._text = text
+        """What came out of the request, but is in no segment yet."""
+        self._out = out
+        """How much is in segments."""
+
+    def plain(self) -> tuple[Any, ...]:
+        """What the constructor takes."""
+        return tuple(self._events), tuple(self._undecided), self._decided, self._text, self._out
+
+    def copy(self) -> Segmenter:
+        """Return another one that stands here too."""
+        return Segmenter(*self.plain())
+
+    def step(self, special: Special | None) -> None:
+        """Add a token: an ordinary one (None), or a special one."""
+        self._undecided.append(special)
+
+    def decide(self, lengths: Sequence[int]) -> None:
+        """Take the lengths of the next tiles."""
+        for length, special in zip(lengths, self._undecided, strict=False):
+            end = self._decided + length
+            if special is not None:
+                self._events.append(Event(self._decided, end, special))
+            self._decided = end
+        del self._undecided[: len(lengths)]
+
+    def drop(self, count: int) -> None:
+        """Leave out the last tokens: a stop cut them."""
+        if count:
+            del self._undecided[-count:]
+
+    def take(self, text: str, *, ends: bool = False) -> list[Segment]:
+        """
+        Take text that came out and return the segments that are certain now.
+
+        Args:
+            text: The next of the output's text.
+            ends: It was the last: what is left of a tile was cut away.
+        """
+        self._text += text
+        segments: list[Segment] = []
+        while self._events:
+            begin, end, special = self._events[0]
+            self._ordinary(segments, begin - self._out)
+            if not ends and self._out + len(self._text) < end:
+                return joined(segments)
+            shown = self._cut(end - self._out)
+            segments.append(Special(special.token_id, special.text, shown))
+            del self._events[0]
+        is_early = ends or not self._undecided or self._undecided[0] is None
+        self._ordinary(segments, len(self._text) if is_early else self._decided - self._out)
+        return joined(segments)
+
+    def _ordinary(self, segments: list[Segment], length: int) -> None:
+        if text := self._cut(length):
+            segments.append(Text(text))
+
+    def _cut(self, length: int) -> str:
+        """Take this much from the text, or what there is."""
+        cut = self._text[: max(0, length)]
+        self._text = self._text[len(cut) :]
+        self._out += len(cut)
+        return cut
+
+
+def joined(segments: Sequence[Segment]) -> list[Segment]:
+    """Return the segments with neighbouring texts as one."""
+    whole: list[Segment] = []
+    for segment in segments:
+        if isinstance(segment, Text) and whole and isinstance(whole[-1], Text):
+            whole[-1] = Text(whole[-1].text + segment.text)
+        else:
+            whole.append(segment)
+    return whole

@@ -1,0 +1,78 @@
+"""A whole request as plain data; see `core.snapshot`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..automaton import Node
+from ..snapshot import STREAM_KINDS, Kinds, pack, unpack
+from .channels import ChannelDelta, ChannelSplitter, SplitterState
+from .collected import Collected
+from .logprobs import Ledger, TokenLogprob, TopLogprob
+from .options import RequestOptions
+from .plan import Plan, RequestedOf
+from .progress import End, Progress
+from .segments import Event, Segmenter, Special, Text
+from .tiling import Tiling, Undecided
+
+__all__ = ["pack_request", "unpack_request"]
+
+KINDS: Kinds = {
+    **STREAM_KINDS,
+    **{kind.__name__: kind for kind in (ChannelDelta, SplitterState, End, Event, Special, Text, TokenLogprob, TopLogprob)},
+}
+
+
+def pack_request(plan: Plan, at: Progress, collected: Collected) -> dict[str, Any]:
+    """Return the snapshot of a request."""
+    state = (
+        _state(at.node),
+        None if at.search is None else at.search.plain(),
+        at.held,
+        at.count,
+        at.given,
+        at.end,
+        ([(token.token_id, _state(token.node), token.certain) for token in at.tiling], *at.tiling.plain()),
+        None if at.ledger is None else at.ledger.plain(),
+        None if at.segmenter is None else at.segmenter.plain(),
+        None if at.splitter is None else at.splitter.state,
+        collected.plain(),
+    )
+    fingerprint = plan.decoder.fingerprint
+    return pack(state, of="request", options=plan.options.as_dict(), fingerprint=fingerprint, kinds=KINDS)
+
+
+def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progress, Collected]:
+    """
+    Return what a request is made of.
+
+    Raises:
+        SnapshotError: As `unpack`.
+    """
+    options, state = unpack(snapshot, of="request", options=RequestOptions, fingerprint=decoder.fingerprint, kinds=KINDS)
+    stream, search, held, count, given, end, tiling, ledger, segmenter, splitter, unsent = state
+    plan = Plan(decoder, options)
+    tokens, text, begin = tiling
+    at = Progress(plan, plan.machine.finished if stream is None else plan.machine.node(stream))
+    at.search = None if plan.search is None else plan.search.state(search)
+    at.held, at.count, at.given = held, count, given
+    at.end = None if end is None else end._replace(dropped=list(end.dropped))
+    undecided = [
+        Undecided(token_id, None if node is None else plan.machine.node(node), certain) for token_id, node, certain in tokens
+    ]
+    at.tiling = Tiling(tuple(undecided), text, begin)
+    at.ledger = None if ledger is None else Ledger(*ledger)
+    at.segmenter = None if segmenter is None else Segmenter(*segmenter)
+    at.splitter = None if splitter is None or plan.table is None else ChannelSplitter(plan.table, splitter)
+    at.go_to(at.node)
+    collected = Collected(options)
+    collected.restore(*unsent)
+    return plan, at, collected
+
+
+def _undecided(plan: Plan, token_id: int, state: Any, certain: int) -> Undecided:
+    return Undecided(token_id, None if state is None else plan.machine.node(state), certain)
+
+
+def _state(node: Node | None) -> Any:
+    return None if node is None or node is node.automaton.finished else node.state
