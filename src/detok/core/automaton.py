@@ -180,12 +180,12 @@ class Automaton:
         return self._nodes.setdefault(state, Node(self, state, self._blank, remembers=True))
 
     def _remember(self, node: Node, token_id: int, text: str, after: Node) -> None:
+        if 1 < token_id < MAX_LISTED_ID:
+            # So that a look at an id that is remembered elsewhere finds None, and is not out of range.
+            _grow(self._blank, token_id)
         # Ids 0 and 1 are kept out of the lists: False and True are equal to them, and have to reach the type check.
         if node is after is self.settled and 1 < token_id < MAX_LISTED_ID:
-            for table in (self._blank, node.whole):
-                missing = token_id + 1 - len(table)
-                if missing > 0:
-                    table.extend([None] * max(missing, len(table)))
+            _grow(node.whole, token_id)
             node.whole[token_id] = text
         elif node.moves is not NO_MOVES and after.moves is not NO_MOVES:
             if self._moves_left <= 0:
@@ -200,6 +200,13 @@ class Automaton:
         # These two are entered again and again, so they have to stay among those that are emptied.
         self._nodes = {node.state: node for node in (self.settled, self.start)}
         self._moves_left = MAX_MOVES
+
+
+def _grow(table: Table, token_id: int) -> None:
+    """Make room for an id; by doubling, so that this is O(1) amortised."""
+    missing = token_id + 1 - len(table)
+    if missing > 0:
+        table.extend([None] * max(missing, len(table)))
 
 
 def _weight(value: object) -> int:

@@ -52,7 +52,10 @@ class Plan:
         self._decoding = options.decoding
         self.machine = decoder.machine(self._decoding)
         texts, patterns = _tuple(options.stop), _tuple(options.stop_regex)
-        self.search = StopSearch(texts, patterns, options.stop_regex_timeout) if texts or patterns else None
+        self.search: StopSearch | None = None
+        if texts or patterns:
+            holds = not options.include_stop_str_in_output
+            self.search = StopSearch(texts, patterns, options.stop_regex_timeout, holds=holds)
         self.stop_ids = frozenset(options.stop_token_ids)
         eos = decoder.eos_token_ids if options.eos_token_ids is None else options.eos_token_ids
         self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)

@@ -11,7 +11,9 @@ from .logprobs import Ledger, Logprob
 from .output import RequestOutput
 from .plan import Plan
 from .segments import Segmenter
+from .stop_regex import RegexState
 from .stop_search import SearchState
+from .stops import Candidate
 from .tiling import Tiling, rest
 
 __all__ = ["NEVER", "Progress"]
@@ -23,8 +25,6 @@ ALWAYS = 1 << 62
 
 # So many tokens may be undecided before it is looked whether they still are, if nobody wants their tiles.
 MAX_UNASKED = 16
-
-NO_MOVES: dict[str, Any] = {}
 
 
 class End(NamedTuple):
@@ -42,19 +42,19 @@ class Progress:
     """All of a request that changes with a token."""
 
     __slots__ = (
-        "count", "end", "given", "held", "idle", "ledger", "moves", "node", "plan", "quick_until", "search", "segmenter",
+        "candidate", "count", "end", "given", "held", "ledger", "moves", "node", "patterns", "plan", "quick_until", "segmenter",
         "splitter", "tiling", "whole",
     )  # fmt: skip
 
     plan: Plan
     node: Node
     whole: Table
-    search: SearchState | None
-    """Where the search for stops stands."""
-    idle: Any
-    """The state of the search in which nothing is a candidate."""
-    moves: dict[str, Any] | None
-    """What the search remembers of that state if it is in it; None if there are no stops."""
+    candidate: Candidate | None
+    """Where the search for stop strings stands."""
+    patterns: tuple[RegexState, ...]
+    """Where the searches for patterns stand."""
+    moves: dict[str, tuple[str, Candidate]] | None
+    """What is remembered of the candidate; None if there are no stop strings."""
     held: str
     """Text that is certain, but may yet belong to a stop."""
     count: int
@@ -71,8 +71,7 @@ class Progress:
 
     def __init__(self, plan: Plan, node: Node) -> None:
         self.plan = plan
-        self.search = None if plan.search is None else plan.search.start
-        self.idle = None if plan.search is None else plan.search.start.candidate
+        self.candidate, self.patterns = (None, ()) if plan.search is None else plan.search.start
         self.held = ""
         self.count = 0
         self.given = 0
@@ -97,10 +96,48 @@ class Progress:
         plan, options = self.plan, self.plan.options
         self.node = node
         self.whole = node.whole
-        candidate = None if self.search is None else self.search.candidate
-        self.moves = None if candidate is None else candidate.moves if candidate is self.idle else NO_MOVES
+        self.moves = None if self.candidate is None else self.candidate.moves
         may = plan.is_plain and self.ledger is None and self.end is None and self.count >= options.min_tokens
         self.quick_until = NEVER if not may else ALWAYS if options.max_tokens is None else options.max_tokens - 1
+
+    def quick(self, token_id: int) -> str | None:
+        """
+        Take an id the short way, and return the text that comes out; None, with nothing changed, if it has to go the long way.
+
+        Short is what was done before: the move of the stream and that of the search are both remembered.
+        """
+        move = self.node.moves.get(token_id)
+        if move is None:
+            return None
+        text, after = move
+        if self.moves is not None:
+            candidate = self.candidate
+            if text:
+                found = self.moves.get(text)
+                if found is None:
+                    return None
+                text, candidate = found
+            if after is after.automaton.settled:
+                self.tiling.clear()
+            elif len(self.tiling.steps) < MAX_UNASKED:
+                self.tiling.steps.append((token_id, after, move[0]))
+            else:
+                return None
+            if candidate is not self.candidate and candidate is not None:
+                self.become(candidate)
+        if after is not self.node:
+            self.node = after
+            self.whole = after.whole
+        self.count += 1
+        self.given += len(text)
+        return text
+
+    def become(self, candidate: Candidate) -> None:
+        """Take the next candidate for a stop string; if there are no patterns, it is all that is held."""
+        self.candidate = candidate
+        self.moves = candidate.moves
+        if self.plan.search is not None and self.plan.search.holds:
+            self.held = candidate.text
 
     def feed(self, ids: Sequence[int], logprobs: Sequence[Logprob], finish_reason: str | None, stop_reason: Any) -> RequestOutput:
         """
@@ -167,7 +204,7 @@ class Progress:
         self.node = after
         # Without a stop nobody asks where a token's text ends; and nearly always it ends where the text does.
         if self._is_asked or (self.plan.search is not None and (self.tiling or after is not after.automaton.settled)):
-            self.tiling.step(token_id, after, text)
+            self.tiling.steps.append((token_id, after, text))
         out = self._search(text)
         if self.end is None and self.tiling:
             self._settle(text)
@@ -176,24 +213,28 @@ class Progress:
 
     def _settle(self, text: str) -> None:
         """Take out the tokens whose tiles are decided."""
-        if not self._is_asked and self.node is self.node.automaton.settled:
+        is_settled = self.node is self.node.automaton.settled
+        if is_settled and not self._is_asked:
             self.tiling.clear()
-        elif text and (self._is_asked or len(self.tiling) > MAX_UNASKED):
+        elif not (text or is_settled):
+            self.tiling.take_steps()
+        elif self._is_asked or len(self.tiling.steps) > MAX_UNASKED:
             self._decide(self.tiling.decided())
 
     def _search(self, text: str) -> str:
         """Search the new text for stops; return what comes out of it, and end the request if one completed."""
         search = self.plan.search
-        if search is None or self.search is None or not text:
+        if search is None or not text:
             return text
         silent = self._silent(text)
-        state = self.search
+        state = SearchState(self.candidate, self.patterns)
         if silent:
             state, _ = search.scan(state, text[:silent], counts=False)
-        self.search, match = search.scan(state, text[silent:])
+        state, match = search.scan(state, text[silent:])
+        self.candidate, self.patterns = state
         whole = self.held + text
         if match is None:
-            held = 0 if self.plan.options.include_stop_str_in_output else search.held(self.search)
+            held = search.held(state)
             self.held = whole[len(whole) - held :]
             return whole[: len(whole) - held]
         end = len(self.held) + silent + match.end
@@ -204,7 +245,7 @@ class Progress:
             kept -= len(self.tiling) - 1 - index
             dropped = self.tiling.cut(index)
         self._stop("stop", match.reason, kept, dropped)
-        return whole[:end] if self.plan.options.include_stop_str_in_output else whole[: end - match.length]
+        return whole[: end - match.length if search.holds else end]
 
     def _silent(self, text: str) -> int:
         """How much of the new text belongs to the first `min_tokens` tokens, in which no stop counts."""

@@ -70,16 +70,26 @@ class RequestDecoder:
         at = self._at
         if logprobs is None and finish_reason is None and type(token_ids) is list and len(token_ids) == 1:
             token_id = token_ids[0]
-            try:
-                # The usual way, as that of `TextStream.step`: whole characters, nothing held, no stop near.
-                if at.count < at.quick_until and type(token_id) is int and token_id >= 0 and token_id not in at.plan.ends:
+            # The usual way, as that of `TextStream.step`: whole characters, nothing held but perhaps for a stop.
+            if at.count < at.quick_until and type(token_id) is int and token_id >= 0 and token_id not in at.plan.ends:
+                try:
                     text = at.whole[token_id]
-                    if text is not None and (at.moves is None or at.moves.get(text) is at.idle):
-                        at.count += 1
-                        at.given += len(text)
-                        return RequestOutput(text, [token_id])
-            except IndexError:
-                pass
+                except IndexError:
+                    text = None
+                if text is None:
+                    text = at.quick(token_id)
+                else:
+                    if at.moves is not None:
+                        move = at.moves.get(text)
+                        if move is None:
+                            return self._feed(token_ids, None, None, None)
+                        text, candidate = move
+                        if candidate is not at.candidate:
+                            at.become(candidate)
+                    at.count += 1
+                    at.given += len(text)
+                if text is not None:
+                    return RequestOutput(text, [token_id])
         return self._feed(token_ids, logprobs, finish_reason, stop_reason)
 
     def finish(self, finish_reason: FinishReason = "stop", stop_reason: str | int | None = None) -> RequestOutput:

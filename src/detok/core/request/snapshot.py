@@ -13,6 +13,7 @@ from .options import RequestOptions
 from .plan import Plan, RequestedOf
 from .progress import End, Progress
 from .segments import Event, Segmenter, Special, Text
+from .stop_search import SearchState
 from .tiling import Tiling, Undecided
 
 __all__ = ["pack_request", "unpack_request"]
@@ -27,7 +28,7 @@ def pack_request(plan: Plan, at: Progress, collected: Collected) -> dict[str, An
     """Return the snapshot of a request."""
     state = (
         _state(at.node),
-        None if at.search is None else at.search.plain(),
+        SearchState(at.candidate, at.patterns).plain(),
         at.held,
         at.count,
         at.given,
@@ -54,7 +55,7 @@ def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progre
     plan = Plan(decoder, options)
     tokens, text, begin = tiling
     at = Progress(plan, plan.machine.finished if stream is None else plan.machine.node(stream))
-    at.search = None if plan.search is None else plan.search.state(search)
+    at.candidate, at.patterns = (None, ()) if plan.search is None else plan.search.state(search)
     at.held, at.count, at.given = held, count, given
     at.end = None if end is None else end._replace(dropped=list(end.dropped))
     undecided = [

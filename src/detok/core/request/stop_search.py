@@ -27,13 +27,15 @@ class StopSearch:
         stops: Strings.
         patterns: Patterns of the library ``regex``.
         timeout: So many seconds one search for a pattern may take.
+        holds: Whether text that may yet become a stop is held.
 
     Raises:
         OptionError, MissingExtra: As `StopRegex`.
     """
 
-    def __init__(self, stops: tuple[str, ...], patterns: tuple[str, ...], timeout: float) -> None:
-        self.strings: StopStrings | None = stop_strings(stops) if stops else None
+    def __init__(self, stops: tuple[str, ...], patterns: tuple[str, ...], timeout: float, *, holds: bool) -> None:
+        self.holds = holds
+        self.strings: StopStrings | None = stop_strings(stops, holds) if stops else None
         self.patterns: tuple[StopRegex, ...] = tuple(stop_regex(pattern, timeout) for pattern in patterns)
         idle = None if self.strings is None else self.strings.idle
         self.start = SearchState(idle, tuple(pattern.start for pattern in self.patterns))
@@ -57,7 +59,9 @@ class StopSearch:
         return SearchState(candidate, tuple(states)), first
 
     def held(self, state: SearchState) -> int:
-        """How many characters at the end of the text may yet belong to a stop."""
+        """How many characters at the end of the text are held, as they may yet belong to a stop."""
+        if not self.holds:
+            return 0
         held = 0 if state.candidate is None else state.candidate.length
         return max([held, *(at.held for at in state.patterns)])
 

@@ -48,8 +48,8 @@ class Candidate:
     def __init__(self, stop: str, length: int) -> None:
         self.stop = stop
         self.length = length
-        self.moves: dict[str, Candidate] = {}
-        """By a text after which no stop has completed."""
+        self.moves: dict[str, tuple[str, Candidate]] = {}
+        """By a text in which no stop completes: what comes out then, and the candidate behind it."""
         self.chars: dict[str, tuple[Candidate, int | None]] = {}
         """By one character; with the rank of the stop that completes."""
 
@@ -64,10 +64,12 @@ class StopStrings:
 
     Args:
         stops: Not empty, and none of them is.
+        holds: Whether a candidate is held back. It need not be if a stop is part of the output.
     """
 
-    def __init__(self, stops: tuple[str, ...]) -> None:
+    def __init__(self, stops: tuple[str, ...], *, holds: bool = True) -> None:
         self.stops = stops
+        self.holds = holds
         self._rank: dict[str, int] = {}
         for rank, stop in enumerate(stops):
             self._rank.setdefault(stop, rank)
@@ -92,7 +94,7 @@ class StopStrings:
         """
         known = at.moves.get(text)
         if known is not None:
-            return known, None
+            return known[1], None
         node, position, passed = at, 0, False
         while position < len(text):
             if node is self.idle:
@@ -108,7 +110,8 @@ class StopStrings:
             passed = passed or rank is not None
         if not passed and len(text) <= MAX_REMEMBERED:
             self._budget()
-            at.moves[text] = node
+            whole = at.text + text
+            at.moves[text] = whole[: len(whole) - node.length] if self.holds else text, node
         return node, None
 
     def candidate(self, text: str) -> Candidate:
@@ -156,6 +159,6 @@ class StopStrings:
 
 
 @lru_cache(maxsize=MAX_SETS)
-def stop_strings(stops: tuple[str, ...]) -> StopStrings:
+def stop_strings(stops: tuple[str, ...], holds: bool = True) -> StopStrings:
     """Return the automaton of a set of stops, the same one each time."""
-    return StopStrings(stops)
+    return StopStrings(stops, holds=holds)

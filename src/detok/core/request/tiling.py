@@ -38,48 +38,57 @@ class Undecided(NamedTuple):
 class Tiling:
     """The tokens at the end of a stream whose tiles are undecided, and the certain text from the first of them on."""
 
-    __slots__ = ("_begin", "_text", "_tokens")
+    __slots__ = ("_begin", "_text", "_tokens", "steps")
 
     def __init__(self, tokens: tuple[Undecided, ...] = (), text: str = "", begin: int = 0) -> None:
         self._tokens = list(tokens)
         self._text = text
         self._begin = begin
         """Characters of the stream before ``text``."""
+        self.steps: list[tuple[int, Node, str]] = []
+        """Tokens that came since somebody asked last: id, node behind it, the text that it made certain. Add new ones here."""
 
     def __len__(self) -> int:
-        return len(self._tokens)
+        return len(self._tokens) + len(self.steps)
 
     def __iter__(self) -> Iterator[Undecided]:
+        self.take_steps()
         return iter(self._tokens)
+
+    def take_steps(self) -> None:
+        """Make tokens of the steps, with what is remembered of each bounded."""
+        for token_id, node, text in self.steps:
+            self._text += text
+            remembered = node if len(self._tokens) < MAX_UNDECIDED else None
+            self._tokens.append(Undecided(token_id, remembered, self._begin + len(self._text)))
+        self.steps.clear()
 
     def copy(self) -> Tiling:
         """Return another one that stands here too."""
-        return Tiling(tuple(self._tokens), self._text, self._begin)
+        return Tiling(tuple(self), self._text, self._begin)
 
     def plain(self) -> tuple[str, int]:
         """What is kept beside the tokens."""
+        self.take_steps()
         return self._text, self._begin
-
-    def step(self, token_id: int, node: Node, text: str) -> None:
-        """Add a token: the node behind it, and the text that it made certain."""
-        self._text += text
-        remembered = node if len(self._tokens) < MAX_UNDECIDED else None
-        self._tokens.append(Undecided(token_id, remembered, self._begin + len(self._text)))
 
     def clear(self) -> None:
         """Forget all tokens: nothing is held any more, and nobody asked for their tiles."""
-        self._begin += len(self._text)
         self._text = ""
+        self._begin = 0
         self._tokens.clear()
+        self.steps.clear()
 
     def cut(self, index: int) -> list[int]:
         """Take out the tokens behind the one at ``index``, and return their ids."""
+        self.take_steps()
         behind = [token.token_id for token in self._tokens[index + 1 :]]
         del self._tokens[index + 1 :]
         return behind
 
     def end(self, text: str) -> None:
         """Add the text that the end of the stream made certain; now everything is decided."""
+        self.take_steps()
         self._text += text
 
     def decided(self, *, all_of_them: bool = False) -> list[int]:
@@ -110,14 +119,14 @@ class Tiling:
 
     def first_with(self, back: int) -> int:
         """The index of the undecided token that has the character which ends ``back`` before the end of the certain text."""
-        place = len(self._text) - back
         ends = [end for _, end, _ in self._ends()]
+        place = len(self._text) - back
         return next((index for index, end in enumerate(ends) if end >= place), len(ends) - 1)
 
     def _ends(self) -> Iterator[tuple[Undecided, int, bool]]:
         """Each token, where its tile ends in the text as far as it is certain, and whether that is decided."""
         end = 0
-        for token in self._tokens:
+        for token in self:
             is_decided = True
             if token.node is not None:
                 had = self._text[: token.certain - self._begin] + rest(token.node)
