@@ -33,7 +33,7 @@ def pack_request(plan: Plan, at: Progress, collected: Collected) -> dict[str, An
         at.count,
         at.given,
         at.end,
-        ([(token.token_id, _state(token.node), token.certain) for token in at.tiling], *at.tiling.plain()),
+        ([(token.token_id, _state(token.node), *token[2:]) for token in at.tiling], *at.tiling.plain()),
         None if at.ledger is None else at.ledger.plain(),
         None if at.segmenter is None else at.segmenter.plain(),
         None if at.splitter is None else at.splitter.state,
@@ -53,15 +53,12 @@ def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progre
     options, state = unpack(snapshot, of="request", options=RequestOptions, fingerprint=decoder.fingerprint, kinds=KINDS)
     stream, search, held, count, given, end, tiling, ledger, segmenter, splitter, unsent = state
     plan = Plan(decoder, options)
-    tokens, text, begin = tiling
+    tokens, *places = tiling
     at = Progress(plan, plan.machine.finished if stream is None else plan.machine.node(stream))
     at.candidate, at.patterns = (None, ()) if plan.search is None else plan.search.state(search)
     at.held, at.count, at.given = held, count, given
     at.end = None if end is None else end._replace(dropped=list(end.dropped))
-    undecided = [
-        Undecided(token_id, None if node is None else plan.machine.node(node), certain) for token_id, node, certain in tokens
-    ]
-    at.tiling = Tiling(tuple(undecided), text, begin)
+    at.tiling = Tiling(tuple(_undecided(plan, *token) for token in tokens), *places)
     at.ledger = None if ledger is None else Ledger(*ledger)
     at.segmenter = None if segmenter is None else Segmenter(*segmenter)
     at.splitter = None if splitter is None or plan.table is None else ChannelSplitter(plan.table, splitter)
@@ -71,8 +68,8 @@ def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progre
     return plan, at, collected
 
 
-def _undecided(plan: Plan, token_id: int, state: Any, certain: int) -> Undecided:
-    return Undecided(token_id, None if state is None else plan.machine.node(state), certain)
+def _undecided(plan: Plan, token_id: int, state: Any, *lengths: int) -> Undecided:
+    return Undecided(token_id, None if state is None else plan.machine.node(state), *lengths)
 
 
 def _state(node: Node | None) -> Any:

@@ -1,9 +1,10 @@
 """
 Which token a character belongs to.
 
-A character belongs to the first token after which the text, had it ended there, would have had it. So a character that is split
-over tokens belongs to the one that completes it, a space that a decoder puts between two words to the second, and the tiles of
-all tokens, some of them empty, are the text: exactly, for every decoder, since nothing is used but how the text would have ended.
+A character belongs to the first token after which the text, had it ended there, would have had it, and since which it would
+always have been that long. So a character that is split over tokens belongs to the one that completes it, a space that a decoder
+puts between two words to the second, and the tiles of all tokens, some of them empty, are the text: exactly, for every decoder,
+since nothing is used but how the text would have ended.
 
 Nearly all tokens are settled as they come: nothing is held before and after, so the token's text is its tile. Kept here are those
 whose tile is *undecided*, because a later one may yet take or leave a character.
@@ -12,6 +13,7 @@ whose tile is *undecided*, because a later one may yet take or leave a character
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from ..automaton import Node
@@ -32,19 +34,25 @@ class Undecided(NamedTuple):
     """Where the stream stands behind it; None beyond `MAX_UNDECIDED`."""
 
     certain: int
-    """So much text was certain then."""
+    """Where the certain text ended then."""
+
+    length: int
+    """How long the text would have been, had it ended there."""
 
 
 class Tiling:
     """The tokens at the end of a stream whose tiles are undecided, and the certain text from the first of them on."""
 
-    __slots__ = ("_begin", "_text", "_tokens", "steps")
+    __slots__ = ("_begin", "_done", "_text", "_tokens", "steps")
 
-    def __init__(self, tokens: tuple[Undecided, ...] = (), text: str = "", begin: int = 0) -> None:
+    def __init__(self, tokens: tuple[Undecided, ...] = (), text: str = "", begin: int = 0, done: int = 0) -> None:
         self._tokens = list(tokens)
         self._text = text
+        """The certain text that the tokens are compared with."""
         self._begin = begin
-        """Characters of the stream before ``text``."""
+        """Where it begins."""
+        self._done = done
+        """Where the tiles of the tokens before these end."""
         self.steps: list[tuple[int, Node, str]] = []
         """Tokens that came since somebody asked last: id, node behind it, the text that it made certain. Add new ones here."""
 
@@ -59,23 +67,25 @@ class Tiling:
         """Make tokens of the steps, with what is remembered of each bounded."""
         for token_id, node, text in self.steps:
             self._text += text
-            remembered = node if len(self._tokens) < MAX_UNDECIDED else None
-            self._tokens.append(Undecided(token_id, remembered, self._begin + len(self._text)))
+            if len(self._tokens) < MAX_UNDECIDED:
+                self._tokens.append(Undecided(token_id, node, self._end, self._end + len(rest(node))))
+            else:
+                self._tokens.append(Undecided(token_id, None, self._end, self._end))
         self.steps.clear()
 
     def copy(self) -> Tiling:
         """Return another one that stands here too."""
-        return Tiling(tuple(self), self._text, self._begin)
+        return Tiling(tuple(self), self._text, self._begin, self._done)
 
-    def plain(self) -> tuple[str, int]:
+    def plain(self) -> tuple[str, int, int]:
         """What is kept beside the tokens."""
         self.take_steps()
-        return self._text, self._begin
+        return self._text, self._begin, self._done
 
     def clear(self) -> None:
         """Forget all tokens: nothing is held any more, and nobody asked for their tiles."""
         self._text = ""
-        self._begin = 0
+        self._begin = self._done = 0
         self._tokens.clear()
         self.steps.clear()
 
@@ -99,40 +109,52 @@ class Tiling:
             all_of_them: Nothing more comes.
         """
         lengths: list[int] = []
-        begin = 0
         for token, end, is_decided in self._ends():
             if not (is_decided or all_of_them):
                 break
             if all_of_them and token is self._tokens[-1]:
-                end = len(self._text)
-            lengths.append(end - begin)
-            begin = end
+                end = self._end
+            lengths.append(end - self._done)
+            self._done = end
         del self._tokens[: len(lengths)]
-        self._text = self._text[begin:]
-        self._begin += begin
+        needed = min(self._done, self._tokens[0].certain) if self._tokens else self._done
+        self._text = self._text[needed - self._begin :]
+        self._begin = needed
         return lengths
+
+    @property
+    def _end(self) -> int:
+        """Where the certain text ends."""
+        return self._begin + len(self._text)
 
     def end_of(self, index: int) -> int:
         """Where the tile of the undecided token at ``index`` ends, counted back from the end of the certain text."""
         ends = [end for _, end, _ in self._ends()]
-        return len(self._text) - ends[index]
+        return self._end - ends[index]
 
     def first_with(self, back: int) -> int:
         """The index of the undecided token that has the character which ends ``back`` before the end of the certain text."""
         ends = [end for _, end, _ in self._ends()]
-        place = len(self._text) - back
+        place = self._end - back
         return next((index for index, end in enumerate(ends) if end >= place), len(ends) - 1)
 
     def _ends(self) -> Iterator[tuple[Undecided, int, bool]]:
-        """Each token, where its tile ends in the text as far as it is certain, and whether that is decided."""
-        end = 0
-        for token in self:
+        """Each token, where its tile ends as far as the text is certain, and whether that is decided."""
+        end = self._done
+        for token, shortest in zip(self._tokens, self._shortest(), strict=True):
             is_decided = True
             if token.node is not None:
                 had = self._text[: token.certain - self._begin] + rest(token.node)
                 is_decided = len(had) <= len(self._text) or not had.startswith(self._text)
-                end = max(end, _agree(had, self._text))
+                end = max(end, min(self._begin + _agree(had, self._text), shortest))
             yield token, end, is_decided
+
+    def _shortest(self) -> list[int]:
+        """For each token, how long the text would at least have been behind it and every later one."""
+        self.take_steps()
+        known = [self._end if token.node is None else token.length for token in self._tokens]
+        # What is certain stays, so no later token can make the text shorter than that.
+        return list(accumulate(reversed(known), min))[::-1]
 
 
 def _agree(one: str, other: str) -> int:
