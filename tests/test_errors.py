@@ -21,6 +21,8 @@ EXAMPLES = [
     detok.EncodeUnsupported("this", instead="use that"),
     detok.SnapshotError("damaged"),
     detok.StreamFinished(),
+    detok.RequestFinished("stop"),
+    detok.StopRegexTimeout("a+", timeout=0.1),
 ]
 
 
