@@ -287,9 +287,11 @@ class Progress:
         if self.ledger is not None:
             output.logprobs = self.ledger.take(text, ends=end is not None)
         if self.segmenter is not None:
-            output.segments = self.segmenter.take(text, ends=end is not None)
+            segments = self.segmenter.take(text, ends=end is not None)
+            if self.plan.options.segments:
+                output.segments = segments
             if self.splitter is not None:
-                output.channels = self.splitter.feed(output.segments) + (self.splitter.finish() if end is not None else [])
+                output.channels = self.splitter.feed(segments) + (self.splitter.finish() if end is not None else [])
         return output
 
     def _end_of(self, output: RequestOutput, end: End, ids: Sequence[int], taken: int, logprobs: Sequence[Logprob]) -> None:
