@@ -136,3 +136,13 @@ def test_channels_do_not_depend_on_steps_or_travel(ids: list[int], name: str, st
         request = TOKENIZER.restore_request(request.snapshot())
     text += "".join(delta.text for delta in request.finish("stop").channels or ())
     assert text == "".join(part[1] for part in wanted)
+
+
+def test_channels_alone_give_no_segments() -> None:
+    """Each is given if it was asked for; text by channel alone is something to pass on, too."""
+    output = TOKENIZER.request(channels="think").feed([0])
+    assert (output.segments, output.channels is None) == (None, False)
+    assert TOKENIZER.request(channels="think", segments=True).feed([0]).segments is not None
+    late = detok.RequestOutput()
+    late.channels = [detok.ChannelDelta("content", "x", 0)]
+    assert late
