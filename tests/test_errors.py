@@ -21,6 +21,10 @@ EXAMPLES = [
     detok.EncodeUnsupported("this", instead="use that"),
     detok.SnapshotError("damaged"),
     detok.StreamFinished(),
+    detok.MessageError("messages[0].role", found="is unknown", accepted="roles are user, system"),
+    detok.DoubleBos(1, text="<s>"),
+    detok.ChatTemplateError("default", line=3, problem="roles must alternate"),
+    detok.ChatTemplateError("default", line=None, problem="it is too long"),
 ]
 
 

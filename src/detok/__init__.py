@@ -18,8 +18,11 @@ from .core.stream import TextStream
 from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
 from .errors import (
+    ChatTemplateError,
     DetokError,
+    DoubleBos,
     EncodeUnsupported,
+    MessageError,
     MissingExtra,
     OptionError,
     SnapshotError,
@@ -30,6 +33,8 @@ from .errors import (
     UnknownTokenId,
     UsageError,
 )
+from .prompts.bos import DoubleBosWarning
+from .prompts.token_strings import TokenString
 
 if TYPE_CHECKING:
     from .tokenizers import Tokenizer, load
@@ -38,10 +43,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "EMBEDDED",
+    "ChatTemplateError",
     "DecodeOptions",
     "Decoder",
     "DetokError",
+    "DoubleBos",
+    "DoubleBosWarning",
     "EncodeUnsupported",
+    "MessageError",
     "MissingExtra",
     "OptionError",
     "Piece",
@@ -49,6 +58,7 @@ __all__ = [
     "SourceError",
     "StreamFinished",
     "TextStream",
+    "TokenString",
     "TokenTypeError",
     "Tokenizer",
     "UnknownDecoder",
