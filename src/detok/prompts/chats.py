@@ -12,6 +12,7 @@ from .disguise import Disguise, written_by
 from .facts import ChatEncoder, PromptFacts
 from .messages import checked_messages, checked_objects, plain
 from .templates import ChatTemplate, Rendered, choose
+from .token_strings import Place
 
 __all__ = ["Chat", "ChatOptions", "prepared"]
 
@@ -65,7 +66,7 @@ class Chat:
         """The text without masks."""
         return self.text if self.disguise is None else self.disguise.show(self.text)
 
-    def mask(self, places: Sequence[tuple[int | None, int | None]]) -> list[int]:
+    def mask(self, places: Sequence[Place]) -> list[int]:
         """Return for each token 1 if the assistant wrote some of it. Both tokens and blocks are in order."""
         mask: list[int] = []
         blocks = iter(self.generated)

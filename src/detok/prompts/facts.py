@@ -66,4 +66,11 @@ class PromptSupport:
     reads_special_tokens: bool = True
     """Whether encode turns the text of a special token into its id. If not, the text around them is encoded piece by piece."""
 
+    offsets: Callable[[str], list[tuple[int, int]]] | None = None
+    """
+    Where each token of a text stands, by the library, without special tokens around it. For what a normaliser changes: elsewhere
+    the bytes of the tokens tell it better.
+    """
+
     chat: Callable[[], ChatEncoder] | None = None
+    """What makes ids of chats that have no template."""

@@ -9,21 +9,29 @@ before it is done; all else is at most a few times as large as its parts, and is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, MappingView, Sequence, Sized
 from typing import Any
 
 __all__ = ["MAX_CHARACTERS", "MAX_STEPS", "Budget", "TooMuch", "growth_of_filter", "growth_of_method", "growth_of_operator"]
 
-# The templates of real models take some ten steps and touch a text some ten times a message; these are chats of 100,000 messages
-# or of 10 MB, and a second or two for a template that means harm.
-MAX_STEPS = 4_000_000
+# The templates of real models take some thirty steps and touch a text some ten times a message: these are chats of 30,000
+# messages or of 10 MB, and a few seconds for a template that means harm.
+MAX_STEPS = 1_000_000
 MAX_CHARACTERS = 1 << 27
+
+READ_SHIFT = 2
+"""To look through a text costs a quarter of making it."""
 
 MAX_WIDTH = 10_000
 """Of anything that is filled up, indented or rounded."""
 
 MAX_BITS = 4096
 """Of an integer."""
+
+LONGEST_ESCAPE = len("&quot;")
+
+DEEP = 16
+"""More levels than JSON that a template writes has."""
 
 
 class TooMuch(Exception):
@@ -49,6 +57,10 @@ class Budget:
         if self.characters < 0:
             raise TooMuch(f"it makes more than {MAX_CHARACTERS:,} characters")
 
+    def read(self, text: str | bytes) -> None:
+        """Count a text that is looked through."""
+        self.write(len(text) >> READ_SHIFT)
+
     def made(self, value: Any) -> Any:
         """Count a value that was made, and return it; one that makes its items later counts them then."""
         if isinstance(value, (str, bytes)):
@@ -67,22 +79,25 @@ class Budget:
             self.step()
             yield item
 
-    def weigh(self, value: Any) -> None:
+    def weigh(self, *values: Any) -> int:
         """
-        Count a step for each part of a value, however deep: what writing it out, comparing or sorting it would look at.
+        Count a step for each part of values, however deep: what writing them out, comparing or sorting them would look at.
 
-        A list that holds another one twice, and so on, is exponentially larger than its making was.
+        A list that holds another one twice, and so on, is exponentially larger than its making was. Returns the number of parts.
         """
-        open_ends = [value]
+        weight = 0
+        open_ends = list(values)
         while open_ends:
             one = open_ends.pop()
-            if isinstance(one, Mapping):
+            if isinstance(one, (str, bytes)):
+                self.read(one)
+            elif isinstance(one, (Mapping, MappingView, list, tuple, set, frozenset)):
                 self.step(len(one))
-                open_ends += one.values()
-                open_ends += [key for key in one if isinstance(key, tuple)]
-            elif isinstance(one, (list, tuple, set, frozenset)):
-                self.step(len(one))
-                open_ends += [part for part in one if not isinstance(part, (str, int, float))]
+                weight += len(one)
+                open_ends += one  # type: ignore[arg-type]  # a MappingView of a dict can be iterated over
+                if isinstance(one, Mapping):
+                    open_ends += one.values()
+        return weight
 
     def grows(self, size: int) -> None:
         """Refuse to make what would be larger than what is left."""
@@ -129,9 +144,12 @@ def growth_of_method(owner: Any, name: str, arguments: Arguments) -> int:
     return 0
 
 
-def growth_of_filter(name: str, value: Any, arguments: Arguments) -> int:
-    """The same of a filter."""
+def growth_of_filter(name: str, value: Any, arguments: Arguments, weight: int) -> int:
+    """The same of a filter; ``weight`` is the number of parts of its value."""
     match name:
+        case "tojson":
+            # Indented and separated: at each part, by as much as it is deep.
+            return weight * max(_width(arguments), _width([_longest(arguments)])) * DEEP
         case "replace":
             return _replaced(str(value), [str(argument) for argument in arguments])
         case "join":
@@ -143,9 +161,17 @@ def growth_of_filter(name: str, value: Any, arguments: Arguments) -> int:
             return str(value).count("\n") * size + size
         case "wordwrap":
             return len(str(value)) * _longest(arguments) if _width(arguments) else 0
-        case "center" | "round" | "batch" | "slice" | "tojson" | "truncate" | "urlize":
+        case "e" | "escape" | "forceescape" | "urlencode":
+            return len(str(value)) * LONGEST_ESCAPE
+        case "center" | "round" | "batch" | "slice" | "truncate":
             return _width(arguments)
     return 0
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _check_bits(count: int) -> None:
@@ -166,8 +192,8 @@ def _length(arguments: Arguments) -> int:
 
 
 def _longest(arguments: Arguments) -> int:
-    """The length of the longest text among arguments and the values of mappings among them."""
-    texts = [part for one in arguments for part in (one.values() if isinstance(one, Mapping) else (one,))]
+    """The length of the longest text among arguments and what mappings and lists among them hold."""
+    texts = [part for one in arguments for part in _parts(one)]
     return max((len(text) for text in texts if isinstance(text, (str, bytes))), default=1)
 
 
@@ -186,7 +212,7 @@ def _formatted(text: str | bytes, specification: re.Pattern[str], arguments: Arg
     if any(mark in field for field in fields for mark in ("*", "{")):
         _width(arguments)
     widths = [int(number) for field in fields for number in re.findall(r"\d+", field)]
-    values = [part for one in arguments for part in (one.values() if isinstance(one, Mapping) else (one,))]
+    values = [part for one in arguments for part in _parts(one)]
     largest = max((len(one) if isinstance(one, Sized) else 64 for one in values), default=0)
     return len(fields) * (largest + _width(arguments=[min(width, MAX_WIDTH + 1) for width in widths]))
 

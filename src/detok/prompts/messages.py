@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function
 
 # The same reasoning under the names that templates and APIs have for it; the first is the usual one.
 REASONING = ("reasoning_content", "thinking", "reasoning")
+
+# A template's constants are roles that it knows, but so are its special tokens, and none of those is a name.
+_NAME = re.compile(r"\w[\w-]*")
 
 MAX_DEPTH = 64
 """Of lists and objects in one another."""
@@ -68,7 +72,7 @@ def _message(message: object, place: str, roles: Collection[str]) -> Message:
         raise MessageError(place, found=f"is a {type(message).__name__}", accepted="a message is an object with role and content")
     copy: Message = {key: value for key, value in plain(message, place).items() if value is not None}
     role = copy.get("role")
-    if not isinstance(role, str) or not (role in ROLES or role in roles):
+    if not isinstance(role, str) or not (role in ROLES or (role in roles and _NAME.fullmatch(role))):
         found = "has no role" if role is None else f"has the unknown role {role!r}"
         raise MessageError(f"{place}.role" if role else place, found=found, accepted=f"roles are {', '.join(sorted(ROLES))}")
     _check_content(copy.get("content"), f"{place}.content")

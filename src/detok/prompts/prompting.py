@@ -7,11 +7,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from ..errors import EncodeUnsupported, OptionError
 from .bos import DoubleBosMode, check_double_bos, one_bos
 from .chats import Chat, ChatOptions, prepared
 from .facts import PromptFacts, PromptSupport
 from .pieces import encode_around, encode_disguised
-from .token_strings import Token, TokenString, places, token_strings
+from .token_strings import Place, Token, TokenString, places, token_strings
 
 if TYPE_CHECKING:
     from ..core.vocabulary import Piece, Vocabulary
@@ -49,7 +50,7 @@ class Prompting:
     def bos_token_id(self) -> int | None:
         """The id that a prompt begins with, if the model has one."""
         known = self.prompt_facts.bos_token_id
-        return self._added_around[0] if known is None else known
+        return self._encoder_bos if known is None else known
 
     @property
     def eos_token_ids(self) -> tuple[int, ...]:
@@ -80,7 +81,7 @@ class Prompting:
         check_double_bos(double_bos)
         ids = self.encode(text, add_special_tokens=add_special_tokens)
         bos = self.prompt_facts.bos_token_id
-        if add_special_tokens and bos is not None and self.prompt_facts.add_bos_token and self._added_around[0] is None:
+        if add_special_tokens and bos is not None and self.prompt_facts.add_bos_token and self._encoder_bos is None:
             ids = [bos, *ids]
         return self._with_one_bos(ids, double_bos)
 
@@ -146,7 +147,7 @@ class Prompting:
         options.pop("double_bos", None)
         chat = self._chat(messages, ChatOptions.of(options))
         if chat.ids is not None:
-            return "".join(self.token_bytes(token_id).decode(errors="replace") for token_id in chat.ids)
+            return b"".join(map(self.token_bytes, chat.ids)).decode(errors="replace")
         return chat.shown
 
     def encode_chat_with_mask(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> tuple[list[int], list[int]]:
@@ -163,8 +164,7 @@ class Prompting:
         check_double_bos(double_bos)
         chat = self._chat(messages, ChatOptions.of(options, marks_generation=True))
         ids = self._chat_ids(chat)
-        found = places(chat.shown, [self._token(token_id) for token_id in ids])
-        mask = chat.mask(found)
+        mask = chat.mask(self._places(chat.shown, [self._token(token_id) for token_id in ids], 0, 0))
         once = self._with_one_bos(ids, double_bos)
         return once, mask[len(mask) - len(once) :]
 
@@ -174,14 +174,14 @@ class Prompting:
 
         >>> import detok
         >>> [(token.text, token.start, token.end) for token in detok.load(detok.EMBEDDED).tokenize("Hi 🦜")]
-        [('H', 0, 1), ('i', 1, 2), (' ', 2, 3), ('🦜', 3, 4)]
+        [('H', 0, 1), ('i', 1, 2), (' �', 2, 4), ('�', 3, 4)]
         """
         ids = self.encode_prompt(text, add_special_tokens)
         plain = self.encode(text, add_special_tokens=False)
         more = len(ids) - len(plain)
         before = next((size for size in range(more + 1) if ids[size : size + len(plain)] == plain), 0) if more > 0 else 0
         tokens = [self._token(token_id) for token_id in ids]
-        return token_strings(text, tokens, before=before, behind=max(more - before, 0))
+        return token_strings(tokens, self._places(text, tokens, before, max(more - before, 0)))
 
     def first_double_bos(self) -> bool:
         """Whether two BOS are met for the first time; later calls say no."""
@@ -199,17 +199,20 @@ class Prompting:
         return {text: token_id for text, token_id in self.added_texts.items() if token_id in self.special_ids}
 
     @cached_property
-    def _added_around(self) -> tuple[int | None, ...]:
+    def _encoder_bos(self) -> int | None:
         """What encode puts in front of a text, if it is one id."""
-        bare = self.encode(PROBE, add_special_tokens=False)
-        full = self.encode(PROBE, add_special_tokens=True)
+        try:
+            bare = self.encode(PROBE, add_special_tokens=False)
+            full = self.encode(PROBE, add_special_tokens=True)
+        except (EncodeUnsupported, OptionError):  # what encodes nothing adds nothing
+            return None
         is_added = len(full) > len(bare) and full[1 : 1 + len(bare)] == bare
-        return (full[0] if is_added else None,)
+        return full[0] if is_added else None
 
     def _with_one_bos(self, ids: list[int], mode: DoubleBosMode) -> list[int]:
         if len(ids) < 2 or ids[0] != ids[1]:
             return ids
-        known = {self.bos_token_id, self._added_around[0]} - {None}
+        known = {self.bos_token_id, self._encoder_bos} - {None}
         return one_bos(ids, known, mode, text_of=lambda bos: self.piece(bos).text, is_first=self.first_double_bos)  # type: ignore[arg-type]
 
     def _chat(self, messages: Sequence[Mapping[str, Any]], options: ChatOptions) -> Chat:
@@ -235,4 +238,14 @@ class Prompting:
         return encode_around(lambda part: self.encode(part, add_special_tokens=False), text, self._special_texts)
 
     def _token(self, token_id: int) -> Token:
-        return Token(token_id, self.token_bytes(token_id), token_id in self.special_ids)
+        # An added token is what it is spelled as: some decoders put a space in front of it.
+        data = self.piece(token_id).text.encode() if token_id in self.added_ids else self.token_bytes(token_id)
+        return Token(token_id, data, token_id in self.special_ids)
+
+    def _places(self, text: str, tokens: Sequence[Token], before: int, behind: int) -> Sequence[Place]:
+        found = places(text, tokens, before=before, behind=behind)
+        if found is None and self.prompts.offsets is not None:
+            inner = self.prompts.offsets(text)
+            if len(inner) == len(tokens) - before - behind:
+                return [(0, 0)] * before + inner + [(len(text), len(text))] * behind
+        return found or [(None, None)] * len(tokens)

@@ -40,6 +40,16 @@ LOOK_AT_LITTLE = frozenset(
 )
 """Filters that do not look into the items of a list."""
 
+COMPARISONS = ("==", "!=", ">", ">=", "<", "<=", "eq", "equalto", "ne", "gt", "greaterthan", "ge", "lt", "lessthan", "le", "in")
+LOOK_THROUGH = frozenset((*COMPARISONS, "lower", "upper"))
+"""Tests that do more than to look at a type."""
+
+FOR_WEB_PAGES = ("urlize", "xmlattr")
+"""Filters that no prompt is made with."""
+
+CALL = 3
+"""Steps of a call: of a macro, as long as three turns of a loop."""
+
 
 class Generation(Extension):
     """``{% generation %}`` … ``{% endgeneration %}``: what the assistant wrote."""
@@ -88,12 +98,14 @@ class Counting(NodeTransformer):
         return _call("weighed", node, line=node.lineno)
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
-        """``a == b``, if neither is a constant; with one, it is over at the first difference in kind."""
+        """``a == b``, if neither is a constant: with one, it is over at the first difference; and what ``in`` looks through."""
         self.generic_visit(node)
         sides = [node.expr, *(one.expr for one in node.ops)]
-        if not any(isinstance(side, nodes.Const) for side in sides):
+        compares = not any(isinstance(side, nodes.Const) for side in sides)
+        if compares:
             node.expr = _call("weighed", node.expr, line=node.lineno)
-            for one in node.ops:
+        for one in node.ops:
+            if compares or (one.op in ("in", "notin") and not isinstance(one.expr, nodes.Const)):
                 one.expr = _call("weighed", one.expr, line=node.lineno)
         return node
 
@@ -127,7 +139,11 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols], cache_size=0)
         self.filters["tojson"] = _to_json
+        for name in FOR_WEB_PAGES:
+            del self.filters[name]
         self.filters = {name: _counted(name, function) for name, function in self.filters.items()}
+        tests: dict[str, Any] = dict(self.tests)
+        self.tests = tests | {name: _counted(name, tests[name]) for name in LOOK_THROUGH}
         del self.globals["lipsum"]
         self.globals |= {
             "raise_exception": _raise_exception,
@@ -151,7 +167,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         if operator in ("%", "*", "**"):
             budget.grows(growth_of_operator(operator, left, right))
             if operator == "%":
-                budget.weigh(right)
+                budget.weigh(left, right)
         return budget.made(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # as Jinja has it
@@ -160,13 +176,14 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         if owner is __self:
             return __context.call(__obj, *args, **kwargs)
         budget = _budget(__context)
-        budget.step()
+        budget.step(CALL + len(args) + len(kwargs))
         if owner is None:
             owner = getattr(getattr(__obj, "__wrapped__", None), "__self__", None)
         if owner is not None:
-            budget.grows(growth_of_method(owner, getattr(__obj, "__name__", ""), [*args, *kwargs.values()]))
-            if isinstance(owner, str):
-                budget.weigh([*args, *kwargs.values()])
+            arguments = [*args, *kwargs.values()]
+            budget.grows(growth_of_method(owner, getattr(__obj, "__name__", ""), arguments))
+            if isinstance(owner, (str, bytes, list, tuple)):
+                budget.weigh(owner, *arguments)
         return budget.made(super().call(__context, __obj, *args, **kwargs))
 
     @pass_context
@@ -202,7 +219,7 @@ def _budget(context: Context) -> Budget:
 
 
 def _weighed(budget: Budget, value: Any) -> Any:
-    if not isinstance(value, (str, int)):
+    if not isinstance(value, int):
         budget.weigh(value)
     return value
 
@@ -219,7 +236,7 @@ def _finalized(context: Context, value: Any) -> Any:
 
 
 def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a filter. That it wants the context keeps Jinja from running it on constants when it compiles."""
+    """Wrap a filter or a test. That it wants the context keeps Jinja from running it on constants when it compiles."""
     wanted = getattr(getattr(function, "jinja_pass_arg", None), "name", None)
 
     @pass_context
@@ -227,11 +244,12 @@ def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         budget = _budget(context)
         budget.step()
         arguments = [*args, *kwargs.values()]
+        weight = 0
         if name not in LOOK_AT_LITTLE:
-            budget.weigh([value, *arguments])
+            weight = budget.weigh(value, *arguments)
         elif isinstance(value, (list, tuple, range)) and name not in ("length", "count", "first", "last", "d", "default"):
             budget.step(len(value))
-        budget.grows(growth_of_filter(name, value, arguments))
+        budget.grows(growth_of_filter(name, value, arguments, weight))
         match wanted:
             case "context":
                 args = (context, value, *args)
@@ -280,6 +298,9 @@ class _Namespace(Namespace):
         for name in values:
             _check_name(name)
         Namespace.__init__(self, values)
+
+    def __repr__(self) -> str:
+        return "<Namespace>"  # Jinja's own writes what is in it, however much
 
     def __setitem__(self, name: str, value: Any) -> None:
         _check_name(name)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Token", "TokenString", "places", "token_strings"]
+__all__ = ["Place", "Token", "TokenString", "places", "token_strings"]
+
+Place = tuple[int, int] | tuple[None, None]
+"""Where a token begins and ends in a text; or that it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +36,28 @@ class TokenString:
     end: int | None
     """
     Its characters in the text: ``text[start:end]``. A token with a part of a character has all of that character, one that was
-    added around the text none, ``start == end``. None where a normaliser changed the text, so that its bytes are not found in it.
+    added around the text none, ``start == end``. None where a normaliser changed the text, so that its bytes are not found in it,
+    and the library does not tell either.
     """
 
 
-def token_strings(text: str, tokens: Sequence[Token], *, before: int = 0, behind: int = 0) -> list[TokenString]:
+def token_strings(tokens: Sequence[Token], places: Sequence[Place]) -> list[TokenString]:
+    """Return each token with its text and place."""
+    return [
+        TokenString(token.token_id, token.data.decode(errors="replace"), token.data, token.special, *place)
+        for token, place in zip(tokens, places, strict=True)
+    ]
+
+
+def places(text: str, tokens: Sequence[Token], *, before: int = 0, behind: int = 0) -> list[tuple[int, int]] | None:
     """
-    Return each token with its text and place.
+    Return where each token stands, in characters; None if the bytes of the tokens are not those of the text.
 
     Args:
         text: What was encoded.
         tokens: What came out.
         before, behind: How many of them at the two ends were added around the text.
     """
-    found = places(text, tokens, before=before, behind=behind)
-    return [
-        TokenString(token.token_id, token.data.decode(errors="replace"), token.data, token.special, *place)
-        for token, place in zip(tokens, found, strict=True)
-    ]
-
-
-def places(
-    text: str, tokens: Sequence[Token], *, before: int = 0, behind: int = 0
-) -> list[tuple[int, int]] | list[tuple[None, None]]:
-    """Return where each token stands, in characters; or that no place is known. Arguments as `token_strings`."""
     data = text.encode()
     last = len(tokens) - behind
     at = 0
@@ -64,11 +65,11 @@ def places(
     for number, token in enumerate(tokens):
         start, end = (at, at) if number < before or number >= last else _next(data, at, token)
         if end < 0:
-            return [(None, None)] * len(tokens)
+            return None
         borders.append((start, end))
         at = end
     if data[at:].strip():
-        return [(None, None)] * len(tokens)
+        return None
     return _in_characters(data, borders)
 
 

@@ -146,8 +146,14 @@ def from_object(
         prompts=PromptSupport(
             facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
             plain=PlainPieces(Once.given(tokenizer)),
+            offsets=partial(_offsets, tokenizer),
         ),
     )
+
+
+def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    offsets: list[tuple[int, int]] = tokenizer.encode(text, add_special_tokens=False).offsets
+    return offsets
 
 
 def _library() -> Any:

@@ -113,6 +113,15 @@ class SentencePieceEncoder:
         """Encode a part of a text; see `PlainEncoder`. The library never reads a control piece, and begins each part anew."""
         return self(text, add_special_tokens=False)
 
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where each piece of a text stands, in characters."""
+        plain = {"add_bos": False, "add_eos": False, "reverse": False, "enable_sampling": False}
+        try:
+            return [*self._processor.encode(text, out_type="offset_mapping", **plain)["offsets"]]
+        except (RuntimeError, ValueError):  # up to 0.2.1 the library knows another form, which later ones refuse
+            pieces = self._processor.encode(text, out_type="immutable_proto", **plain).pieces
+            return [(piece.begin, piece.end) for piece in pieces]
+
 
 class LibraryDenormalizer:
     """The library's own normalizer, with the specification of a denormalizer."""
@@ -183,7 +192,11 @@ def from_object(
         library=SentencePieceLibrary(processor, vocabulary),
         source=source,
         prompts=PromptSupport(
-            facts=Once(_facts, processor, directory), plain=encoder.plain, reads_special_tokens=False, chat=chat
+            facts=Once(_facts, processor, directory),
+            plain=encoder.plain,
+            reads_special_tokens=False,
+            offsets=encoder.offsets,
+            chat=chat,
         ),
     )
 
