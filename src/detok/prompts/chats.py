@@ -8,16 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import MessageError, OptionError
-from .disguise import Disguise, written_by
+from .disguise import Controls, Disguise
 from .facts import ChatEncoder, PromptFacts
 from .messages import checked_messages, checked_objects, plain
 from .templates import ChatTemplate, Rendered, choose
 from .token_strings import Place
 
 __all__ = ["Chat", "ChatOptions", "prepared"]
-
-Added = Callable[[], tuple[Mapping[str, int], frozenset[int]]]
-"""The texts of added tokens with their ids, and the ids that are special."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +84,7 @@ def prepared(
     *,
     facts: PromptFacts,
     encoder: Callable[[], ChatEncoder] | None,
-    added: Added,
+    controls: Callable[[ChatTemplate], Controls],
 ) -> Chat:
     """Return a chat that is ready. Arguments and errors as `Prompting.encode_chat`."""
     if encoder is not None and options.chat_template is None:
@@ -104,9 +101,7 @@ def prepared(
     }
     disguise = None
     if options.safe:
-        texts, special_ids = added()
-        special = frozenset(text for text, token_id in texts.items() if token_id in special_ids)
-        disguise = Disguise(special | written_by(template.texts, texts), special, template.texts, [checked, values])
+        disguise = Disguise(controls(template), [checked, values])
         checked = [disguise.hide_message(message) for message in checked]
         values = disguise.hide(values)
     rendered = _rendered(template, checked, values, options, facts)

@@ -15,7 +15,7 @@ from typing import Any
 
 from .templates import unused_characters
 
-__all__ = ["Disguise", "pattern_of", "written_by"]
+__all__ = ["Controls", "Disguise", "pattern_of", "written_by"]
 
 
 def written_by(template_texts: Collection[str], added: Collection[str]) -> frozenset[str]:
@@ -93,38 +93,50 @@ class Spellings:
         return [text[-size:] for size in sizes if text[-size:] in self._prefixes]
 
 
+class Controls:
+    """
+    What is not to be spelled in the chats of one tokenizer and one template. Made once for both.
+
+    Args:
+        added: The tokenizer's added tokens with their ids.
+        special_ids: Those of them that are special.
+        template_texts: What the template writes by itself.
+    """
+
+    def __init__(self, added: Mapping[str, int], special_ids: Collection[int], template_texts: Collection[str]) -> None:
+        special = frozenset(text for text, token_id in added.items() if token_id in special_ids)
+        self.texts = special | written_by(template_texts, added)
+        self.of_users = Spellings(self.texts, template_texts)
+        # Added tokens that are not special, such as ``<think>``, an assistant wrote as tokens.
+        self.of_assistants = Spellings(special, template_texts)
+        self.firsts = sorted(self.of_users.firsts | self.of_assistants.firsts)
+        self.characters = "".join({*"".join(template_texts), *"".join(self.texts)})
+
+
 class Disguise:
     """
     Masks for one chat.
 
     Args:
-        control: The texts that are not to be spelled.
-        special: Those of them that a message of the assistant's does not spell either. The others, such as ``<think>``, it wrote
-            as tokens.
-        template_texts: What the template writes by itself.
+        controls: What is not to be spelled.
         values: Everything that will be rendered; no mask is a character of these.
     """
 
-    def __init__(
-        self, control: frozenset[str], special: frozenset[str], template_texts: Collection[str], values: Collection[Any]
-    ) -> None:
-        self.control = control
-        self._of_users = Spellings(control, template_texts)
-        self._of_assistants = Spellings(special, template_texts)
-        firsts = sorted(self._of_users.firsts | self._of_assistants.firsts)
-        masks = unused_characters([list(template_texts), list(control), *values], len(firsts))
-        self._masks = dict(zip(firsts, masks, strict=True))
-        self._unmasked = str.maketrans(dict(zip(masks, firsts, strict=True)))
+    def __init__(self, controls: Controls, values: Collection[Any]) -> None:
+        self.controls = controls
+        masks = unused_characters([controls.characters, *values], len(controls.firsts))
+        self._masks = dict(zip(controls.firsts, masks, strict=True))
+        self._unmasked = str.maketrans(dict(zip(masks, controls.firsts, strict=True)))
         self.masked = re.compile(f"[{''.join(masks)}]" if masks else "(?!)")
 
     def hide_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy of a message that is safe. Its role is one that was looked at, and that the template has to know."""
-        spellings = self._of_assistants if message["role"] == "assistant" else self._of_users
+        spellings = self.controls.of_assistants if message["role"] == "assistant" else self.controls.of_users
         return {**self.hide(message, spellings), "role": message["role"]}
 
     def hide(self, value: Any, spellings: Spellings | None = None) -> Any:
         """Return a copy of plain data in which no text and no key spells a control text, alone or joined to another."""
-        spellings = spellings or self._of_users
+        spellings = spellings or self.controls.of_users
         if isinstance(value, str):
             return self._hidden(value, spellings)
         if isinstance(value, Mapping):

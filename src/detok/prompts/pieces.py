@@ -54,11 +54,11 @@ def encode_disguised(
     ids: list[int] = []
     usual: list[str] = []
     before: str | None = None
-    for part, token in _parts(text, disguise.control):
+    for part, token in _parts(text, disguise.controls.texts):
         if disguise.masked.search(part):
             ids += encode("".join(usual)) if usual else []
             usual = []
-            ids += _kept_as_text(plain, disguise.show(part), disguise.control, ids_of, (before, token))
+            ids += _kept_as_text(plain, disguise.show(part), disguise.controls.texts, ids_of, (before, token))
         else:
             usual.append(part)
         if token:
@@ -71,22 +71,21 @@ def _kept_as_text(
     plain: PlainEncoder, text: str, control: frozenset[str], ids_of: Mapping[str, int], beside: tuple[str | None, str | None]
 ) -> list[int]:
     """
-    Encode by ``plain``; where a model has the spelling as a piece of its own all the same, in two parts, cut behind its first
-    character.
+    Encode by ``plain``. Where a model has the spelling as a piece of its own all the same, it is encoded in two parts, cut behind
+    its first character. (What it gives for unknown characters is no such piece, though the unknown token may be a control token.)
     """
     ids = plain(text, control=control, before=beside[0], after=beside[1])
-    if {ids_of[one] for one in control}.isdisjoint(ids):
+    spelled = [match for match in _tokens(control, overlap=True).finditer(text) if ids_of[match[1]] in ids]
+    if not spelled:
         return ids
-    cuts = [match.start() + 1 for match in re.finditer(f"(?={pattern_of(control)})", text)]
-    borders = [0, *cuts, len(text)]
+    if any(len(match[1]) == 1 for match in spelled):
+        kind = f"the text {text[:60]!r} without one of its special tokens"
+        raise EncodeUnsupported(kind, instead="take it out of the messages")
     ids = []
-    for start, stop in pairwise(borders):
-        before = beside[0] if start == 0 else ""
-        ids += plain(text[start:stop], control=control, before=before, after=beside[1] if stop == len(text) else "")
-    if {ids_of[one] for one in control}.isdisjoint(ids):
-        return ids
-    kind = f"the text {text[:60]!r} without one of its special tokens"
-    raise EncodeUnsupported(kind, instead="take it out of the messages")
+    for start, stop in pairwise([0, *(match.start() + 1 for match in spelled), len(text)]):
+        before, after = beside[0] if start == 0 else "", beside[1] if stop == len(text) else ""
+        ids += plain(text[start:stop], control=control, before=before, after=after)
+    return ids
 
 
 def _parts(text: str, tokens: frozenset[str]) -> Iterator[tuple[str, str | None]]:
@@ -99,5 +98,5 @@ def _parts(text: str, tokens: frozenset[str]) -> Iterator[tuple[str, str | None]
 
 
 @lru_cache(maxsize=32)
-def _tokens(tokens: frozenset[str]) -> re.Pattern[str]:
-    return re.compile(pattern_of(tokens))
+def _tokens(tokens: frozenset[str], *, overlap: bool = False) -> re.Pattern[str]:
+    return re.compile(f"(?=({pattern_of(tokens)}))" if overlap else pattern_of(tokens))

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from ..errors import EncodeUnsupported, OptionError
 from .bos import DoubleBosMode, check_double_bos, one_bos
 from .chats import Chat, ChatOptions, prepared
+from .disguise import Controls
 from .facts import PromptFacts, PromptSupport
 from .pieces import encode_around, encode_disguised
 from .token_strings import Place, Token, TokenString, places, token_strings
 
 if TYPE_CHECKING:
     from ..core.vocabulary import Piece, Vocabulary
+    from .templates import ChatTemplate
 
 __all__ = ["Prompting"]
+
+MAX_TEMPLATES = 16
+"""So many are remembered with what a user must not spell in them."""
 
 PROBE = "a"
 """A text that every tokenizer knows, to see what encode puts around one."""
@@ -221,8 +226,21 @@ class Prompting:
             options,
             facts=self.prompt_facts,
             encoder=self.prompts.chat,
-            added=lambda: (self.added_texts, self.special_ids),
+            controls=self._controls,
         )
+
+    def _controls(self, template: ChatTemplate) -> Controls:
+        found = self._controls_by_template.get(template.source)
+        if found is None:
+            if len(self._controls_by_template) >= MAX_TEMPLATES:
+                self._controls_by_template.clear()
+            found = Controls(self.added_texts, self.special_ids, template.texts)
+            self._controls_by_template[template.source] = found
+        return found
+
+    @cached_property
+    def _controls_by_template(self) -> dict[str, Controls]:
+        return {}
 
     def _chat_ids(self, chat: Chat) -> list[int]:
         if chat.ids is not None:
@@ -238,9 +256,9 @@ class Prompting:
         return encode_around(lambda part: self.encode(part, add_special_tokens=False), text, self._special_texts)
 
     def _token(self, token_id: int) -> Token:
-        # An added token is what it is spelled as: some decoders put a space in front of it.
-        data = self.piece(token_id).text.encode() if token_id in self.added_ids else self.token_bytes(token_id)
-        return Token(token_id, data, token_id in self.special_ids)
+        special = token_id in self.special_ids
+        # A special token is what it is spelled as: some decoders put a space in front of it.
+        return Token(token_id, self.piece(token_id).text.encode() if special else self.token_bytes(token_id), special)
 
     def _places(self, text: str, tokens: Sequence[Token], before: int, behind: int) -> Sequence[Place]:
         found = places(text, tokens, before=before, behind=behind)

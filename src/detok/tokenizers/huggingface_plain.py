@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -41,13 +41,12 @@ class PlainPieces:
             text = text.rstrip()
         if not text:
             return []
-        twin = self._twin(control)
-        encoded = twin.encode(text if before is None else ANCHOR + text, add_special_tokens=False)
-        # By their strings: an added token may have another id in the twin.
-        tokens = encoded.tokens if before is None else encoded.tokens[1:]
-        return [tokenizer.token_to_id(token) for token in tokens]
+        twin, own_ids = self._twin(control)
+        ids = twin.encode(text if before is None else ANCHOR + text, add_special_tokens=False).ids
+        return [own_ids.get(token_id, token_id) for token_id in (ids if before is None else ids[1:])]
 
-    def _make(self, control: frozenset[str]) -> Any:
+    def _make(self, control: frozenset[str]) -> tuple[Any, Mapping[int, int]]:
+        """The twin, and the ids that its added tokens have in the tokenizer itself."""
         import tokenizers
 
         tokenizer = self._tokenizer()
@@ -62,4 +61,5 @@ class PlainPieces:
         twin.add_special_tokens([tokenizers.AddedToken(text, normalized=False) for text in (*fillers, ANCHOR)])
         kept = [token for _, token in sorted(tokenizer.get_added_tokens_decoder().items()) if token.content not in control]
         twin.add_tokens(kept)
-        return twin
+        id_in_twin: Callable[[str], Any] = twin.token_to_id
+        return twin, {id_in_twin(token.content): tokenizer.token_to_id(token.content) for token in kept}
