@@ -606,12 +606,11 @@ def test_prompts_go_by_the_metadata(kind: str, tmp_path: Path) -> None:
     every = [bytes([byte]) for byte in range(256)]
     single = of_bytes(*every) if kind == "gpt2" else [(f"<0x{byte[0]:02X}>", BYTE) for byte in every]
     entries = [("<bos>", CONTROL), ("<eos>", CONTROL), ("<eot>", CONTROL), *single, ("a", NORMAL), ("b", NORMAL), ("▁a", NORMAL)]
-    values = {
+    values: dict[str, Any] = {
         "bos_token_id": 0,
         "eos_token_id": 1,
         "eot_token_id": 2,
         "unknown_token_id": 900,
-        "merges": None,
         "pre": "gpt-2",
         "tokenizer.chat_template": "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}",
         "tokenizer.chat_template.tool_use": "{{ 2 }}",

@@ -53,7 +53,7 @@ def both(file: str) -> tuple[Tokenizer, MistralTokenizer[Any, Any, Any, Any, Any
 
 def theirs(file: str, chat: list[dict[str, Any]], **options: Any) -> list[int]:
     """The ids by mistral_common."""
-    request = ChatCompletionRequest.from_openai(chat, **options)  # type: ignore[var-annotated]
+    request: Any = ChatCompletionRequest.from_openai(chat, **options)
     return list(both(file)[1].encode_chat_completion(request).tokens)
 
 

@@ -71,26 +71,35 @@ class Spellings:
     def __init__(self, control: frozenset[str], template_texts: Collection[str]) -> None:
         self._longest = max(map(len, control), default=0)
         self._prefixes = {text[:size] for text in control for size in range(1, len(text))}
+        starts = {text[0] for text in control}
+        self._start = re.compile(f"[{''.join(map(re.escape, sorted(starts)))}]" if starts else "(?!)")
         self._whole = re.compile(f"(?={pattern_of(control)})")
+        # What is left of control texts whose beginning the template writes.
         begun = {tail for text in template_texts for tail in self._open_tails(text)}
-        self._ends = frozenset(one[len(begin) :] for begin in begun for one in control if one.startswith(begin) and one != begin)
-        self.firsts = {text[0] for text in control} | {end[0] for end in self._ends}
+        rests = {one[len(begin) :] for begin in begun for one in control if one.startswith(begin) and one != begin}
+        self._rest = re.compile(pattern_of(rests))
+        self._of_rests = {rest[:size] for rest in rests for size in range(1, len(rest))}
+        self.firsts = starts | {rest[0] for rest in rests}
 
     def __call__(self, text: str) -> set[int]:
         """Return the places of characters without which nothing is spelled."""
+        places = self._places_of_starts(text) if self._start.search(text) else set()
+        bare = text.strip()
+        if bare in self._of_rests or self._rest.match(bare):
+            places.add(len(text) - len(text.lstrip()))
+        return places
+
+    def _places_of_starts(self, text: str) -> set[int]:
         places = {match.start() for match in self._whole.finditer(text)}
-        bare = text.rstrip()
-        for shown in {text, bare}:  # as it is, and as a template may trim it
+        for shown in {text, text.rstrip()}:  # as it is, and as a template may trim it
             places.update(len(shown) - len(tail) for tail in self._open_tails(shown))
-        inner = bare.lstrip()
-        if inner and any(end.startswith(inner) or inner.startswith(end) for end in self._ends):
-            places.add(len(bare) - len(inner))
         return places
 
     def _open_tails(self, text: str) -> list[str]:
         """The beginnings of control texts with which a text ends."""
-        sizes = range(1, min(self._longest, len(text) + 1))
-        return [text[-size:] for size in sizes if text[-size:] in self._prefixes]
+        first = max(0, len(text) - self._longest)
+        tails = (text[match.start() :] for match in self._start.finditer(text, first))
+        return [tail for tail in tails if tail in self._prefixes]
 
 
 class Controls:

@@ -188,7 +188,7 @@ class Prompting:
         tokens = [self._token(token_id) for token_id in ids]
         return token_strings(tokens, self._places(text, tokens, before, max(more - before, 0)))
 
-    def first_double_bos(self) -> bool:
+    def _first_double_bos(self) -> bool:
         """Whether two BOS are met for the first time; later calls say no."""
         is_first = not self.__dict__.get("_met_double_bos", False)
         self.__dict__["_met_double_bos"] = True
@@ -218,7 +218,7 @@ class Prompting:
         if len(ids) < 2 or ids[0] != ids[1]:
             return ids
         known = {self.bos_token_id, self._encoder_bos} - {None}
-        return one_bos(ids, known, mode, text_of=lambda bos: self.piece(bos).text, is_first=self.first_double_bos)  # type: ignore[arg-type]
+        return one_bos(ids, known, mode, text_of=lambda bos: self.piece(bos).text, is_first=self._first_double_bos)  # type: ignore[arg-type]
 
     def _chat(self, messages: Sequence[Mapping[str, Any]], options: ChatOptions) -> Chat:
         return prepared(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ChatTemplateError, MessageError, MissingExtra, OptionError
@@ -212,7 +213,7 @@ def unused_characters(values: Sequence[Any], count: int) -> list[str]:
             open_ends += [*value, *value.values()]
         elif isinstance(value, (list, tuple)):
             open_ends += value
-    found = [one for one in (*NONCHARACTERS, *map(chr, PRIVATE)) if one not in used][:count]
+    found = list(islice((one for one in chain(NONCHARACTERS, map(chr, PRIVATE)) if one not in used), count))
     if len(found) < count:
         accepted = "leave characters from U+FDD0 to U+FDEF out"
         raise MessageError("messages", found="use every character that Unicode keeps for inside use", accepted=accepted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,20 @@ __all__ = ["PlainPieces"]
 
 ANCHOR = "\ufddc<anchor>\ufddd"
 """Stands for the token before a part, since a tokenizer does something else at the beginning of a text. No text has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A tokenizer that does not know some of another one's added tokens."""
+
+    tokenizer: Any
+    own_ids: Mapping[int, int]
+    """The ids that its added tokens have in the other one."""
+
+    swallows_before: frozenset[str]
+    """The other one's tokens that take the white space before them."""
+
+    swallows_behind: frozenset[str]
 
 
 class PlainPieces:
@@ -33,33 +48,42 @@ class PlainPieces:
     def __call__(self, text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
         """Encode a part of a text; see `PlainEncoder`."""
         utf8(text)
-        tokenizer = self._tokenizer()
-        flags = {token.content: token for token in tokenizer.get_added_tokens_decoder().values()} if before or after else {}
-        if before and flags[before].rstrip:
+        twin = self._twin(control)
+        if before in twin.swallows_behind:
             text = text.lstrip()
-        if after and flags[after].lstrip:
+        if after in twin.swallows_before:
             text = text.rstrip()
-        if not text:
-            return []
-        twin, own_ids = self._twin(control)
-        ids = twin.encode(text if before is None else ANCHOR + text, add_special_tokens=False).ids
-        return [own_ids.get(token_id, token_id) for token_id in (ids if before is None else ids[1:])]
+        ids = twin.tokenizer.encode(text if before is None else ANCHOR + text, add_special_tokens=False).ids
+        return [twin.own_ids.get(token_id, token_id) for token_id in (ids if before is None else ids[1:])]
 
-    def _make(self, control: frozenset[str]) -> tuple[Any, Mapping[int, int]]:
-        """The twin, and the ids that its added tokens have in the tokenizer itself."""
+    def _make(self, control: frozenset[str]) -> Twin:
         import tokenizers
 
         tokenizer = self._tokenizer()
+        added = [token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())]
         twin = tokenizers.Tokenizer(tokenizer.model)
         for part in ("normalizer", "pre_tokenizer"):
             if getattr(tokenizer, part) is not None:
                 setattr(twin, part, getattr(tokenizer, part))
-        # A new token gets the id behind the last one. Where ids have holes, that may be one of the model's.
-        highest = max(tokenizer.get_vocab(with_added_tokens=False).values(), default=0)
-        holes = highest + 1 - tokenizer.get_vocab_size(with_added_tokens=False)
-        fillers = [f"\ufddc<{number}>\ufddd" for number in range(max(holes, 0))]
+        fillers = [f"\ufddc<{number}>\ufddd" for number in range(_holes(tokenizer))]
         twin.add_special_tokens([tokenizers.AddedToken(text, normalized=False) for text in (*fillers, ANCHOR)])
-        kept = [token for _, token in sorted(tokenizer.get_added_tokens_decoder().items()) if token.content not in control]
+        kept = [token for token in added if token.content not in control]
         twin.add_tokens(kept)
         id_in_twin: Callable[[str], Any] = twin.token_to_id
-        return twin, {id_in_twin(token.content): tokenizer.token_to_id(token.content) for token in kept}
+        return Twin(
+            twin,
+            own_ids={id_in_twin(token.content): tokenizer.token_to_id(token.content) for token in kept},
+            swallows_before=frozenset(token.content for token in added if token.lstrip),
+            swallows_behind=frozenset(token.content for token in added if token.rstrip),
+        )
+
+
+def _holes(tokenizer: Any) -> int:
+    """
+    How many ids there are without a token. A new token gets the id behind the last one of as many as there are tokens, which may
+    be one of the model's where its ids have holes.
+    """
+    count: int = tokenizer.get_vocab_size(with_added_tokens=False)
+    if count and tokenizer.model.id_to_token(count - 1) is not None:
+        return 0  # the ids are dense, and to look through all of them takes longer than everything else
+    return max(tokenizer.get_vocab(with_added_tokens=False).values(), default=0) + 1 - count
