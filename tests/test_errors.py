@@ -23,6 +23,10 @@ EXAMPLES = [
     detok.StreamFinished(),
     detok.RequestFinished("stop"),
     detok.StopRegexTimeout("a+", timeout=0.1),
+    detok.MessageError("messages[0].role", found="is unknown", accepted="roles are user, system"),
+    detok.DoubleBos(1, text="<s>"),
+    detok.ChatTemplateError("default", line=3, problem="roles must alternate"),
+    detok.ChatTemplateError("default", line=None, problem="it is too long"),
 ]
 
 

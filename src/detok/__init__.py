@@ -24,8 +24,11 @@ from .core.stream import TextStream
 from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
 from .errors import (
+    ChatTemplateError,
     DetokError,
+    DoubleBos,
     EncodeUnsupported,
+    MessageError,
     MissingExtra,
     OptionError,
     RequestFinished,
@@ -38,6 +41,8 @@ from .errors import (
     UnknownTokenId,
     UsageError,
 )
+from .prompts.bos import DoubleBosWarning
+from .prompts.token_strings import TokenString
 
 if TYPE_CHECKING:
     from .tokenizers import Tokenizer, load
@@ -49,12 +54,16 @@ __all__ = [
     "EMBEDDED",
     "ChannelDelta",
     "ChannelTable",
+    "ChatTemplateError",
     "DecodeOptions",
     "Decoder",
     "Delimiter",
     "DetokError",
+    "DoubleBos",
+    "DoubleBosWarning",
     "EncodeUnsupported",
     "Logprob",
+    "MessageError",
     "MissingExtra",
     "OptionError",
     "Piece",
@@ -70,6 +79,7 @@ __all__ = [
     "Text",
     "TextStream",
     "TokenLogprob",
+    "TokenString",
     "TokenTypeError",
     "Tokenizer",
     "TopLogprob",

@@ -7,8 +7,11 @@ The tree keeps the caller's faults (`UsageError` and its children) apart from fa
 from __future__ import annotations
 
 __all__ = [
+    "ChatTemplateError",
     "DetokError",
+    "DoubleBos",
     "EncodeUnsupported",
+    "MessageError",
     "MissingExtra",
     "OptionError",
     "RequestFinished",
@@ -113,6 +116,43 @@ class StopRegexTimeout(UsageError, TimeoutError):
             f"the stop_regex {self.pattern!r} took longer than {self.timeout} s on this text; "
             "write it without nested repeats, or allow it more with stop_regex_timeout"
         )
+
+
+class MessageError(UsageError, ValueError):
+    """A message of a chat, or a tool or document beside it, is not what a chat is made of."""
+
+    def __init__(self, place: str, *, found: str, accepted: str) -> None:
+        super().__init__(place, found, accepted)
+        self.place, self.found, self.accepted = place, found, accepted
+
+    def __str__(self) -> str:
+        return f"{self.place} {self.found}; {self.accepted}"
+
+
+class DoubleBos(UsageError, ValueError):
+    """A prompt would begin with two BOS tokens, and the caller asked to be told (`double_bos="error"`)."""
+
+    def __init__(self, token_id: int, *, text: str) -> None:
+        super().__init__(token_id, text)
+        self.token_id, self.text = token_id, text
+
+    def __str__(self) -> str:
+        return (
+            f"the prompt begins with {self.text!r} (id {self.token_id}) twice, which no model was trained on; "
+            'take one away, or give double_bos="fix"'
+        )
+
+
+class ChatTemplateError(DetokError, ValueError):
+    """A chat template cannot be read, or refuses or fails at a chat."""
+
+    def __init__(self, template: str, *, line: int | None, problem: str) -> None:
+        super().__init__(template, line, problem)
+        self.template, self.line, self.problem = template, line, problem
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f", line {self.line}"
+        return f"chat template {self.template!r}{where}: {self.problem}"
 
 
 class SourceError(DetokError, ValueError):

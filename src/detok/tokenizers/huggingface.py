@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
 from ..errors import SourceError, UnknownDecoder
+from ..prompts.facts import PromptFacts, PromptSupport
 from .decoder_json import rules_of
 from .decodestream import LibraryStream
 from .huggingface_config import TokenizerConfig, read_config
-from .reading import library, utf8
+from .huggingface_plain import PlainPieces
+from .prompt_files import facts_of_config
+from .reading import Once, library, utf8
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -111,7 +114,7 @@ def from_directory(directory: Path) -> Tokenizer:
     added = config.missing_tokens(tokenizer)
     if added:
         tokenizer.add_tokens(added)
-    return from_object(tokenizer, source=str(directory), config=config)
+    return from_object(tokenizer, source=str(directory), config=config, directory=directory)
 
 
 def is_tokenizer_object(source: object) -> bool:
@@ -121,7 +124,13 @@ def is_tokenizer_object(source: object) -> bool:
     )
 
 
-def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config: TokenizerConfig | None = None) -> Tokenizer:
+def from_object(
+    tokenizer: Any,
+    *,
+    source: str = "tokenizers.Tokenizer",
+    config: TokenizerConfig | None = None,
+    directory: Path | None = None,
+) -> Tokenizer:
     """Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more."""
     _refuse_shared_ids(tokenizer, source)
     cleans_up = config is not None and config.cleans_up(type(tokenizer.model).__name__)
@@ -134,7 +143,17 @@ def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config:
         cleans_up=cleans_up,
         source=source,
         decode_stream=partial(LibraryStream, tokenizer, vocabulary),
+        prompts=PromptSupport(
+            facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
+            plain=PlainPieces(Once.given(tokenizer)),
+            offsets=partial(_offsets, tokenizer),
+        ),
     )
+
+
+def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    offsets: list[tuple[int, int]] = tokenizer.encode(text, add_special_tokens=False).offsets
+    return offsets
 
 
 def _library() -> Any:

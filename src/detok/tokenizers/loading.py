@@ -31,7 +31,7 @@ FILES = (
 # What formats look for beside a file that was given.
 BESIDE = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"),
-    *("merges.txt", "vocab.bpe", "vocab.json", "encoder.json"),
+    *("merges.txt", "vocab.bpe", "vocab.json", "encoder.json", "chat_template.jinja", "generation_config.json"),
 )
 
 _loaded: WeakValueDictionary[object, Tokenizer] = WeakValueDictionary()

@@ -10,6 +10,8 @@ from ..core.decoder import Decoder, DecodeStreamSteps
 from ..core.rules import RawBytes, Replace, Rule
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError
+from ..prompts.facts import PromptSupport
+from ..prompts.prompting import Prompting
 
 __all__ = ["Encoder", "Library", "Mode", "Tokenizer", "check_mode"]
 
@@ -37,11 +39,12 @@ class Library(Protocol):
         ...
 
 
-class Tokenizer(Decoder):
+class Tokenizer(Decoder, Prompting):
     """
     Ids to text and text to ids. Immutable; one serves any number of streams and threads.
 
-    `decode`, `stream`, `restore`, `token_bytes`, `token_text` and `fingerprint` are those of `Decoder`.
+    `decode`, `stream`, `restore`, `token_bytes`, `token_text` and `fingerprint` are those of `Decoder`; `encode_prompt`,
+    `encode_chat`, `tokenize` and what else is for prompts, those of `Prompting`.
     """
 
     def __init__(
@@ -55,12 +58,16 @@ class Tokenizer(Decoder):
         source: str = "",
         decode_stream: DecodeStreamSteps | None = None,
         remarks: Sequence[str] = (),
+        prompts: PromptSupport | None = None,
     ) -> None:
         super().__init__(vocabulary, rules, cleans_up=cleans_up, decode_stream=decode_stream)
         self.library = library
         self.source = source
         self.remarks = tuple(remarks)
         """What else there is to know about it; part of `description`."""
+
+        self.prompts = prompts or PromptSupport()
+        """What the format knows of prompts."""
 
         self._encoder = encoder
 
