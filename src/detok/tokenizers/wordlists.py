@@ -158,7 +158,7 @@ def _stripped(tokenizer: Any, config: TokenizerConfig, *, source: str) -> Tokeni
     return Tokenizer(
         base.vocabulary,
         [*base.rules, StripEnds()],
-        encoder=huggingface.HuggingFaceEncoder(tokenizer),
+        encoder=huggingface.encoder_of(tokenizer),
         library=StrippedLibrary(tokenizer, cleans_up=base.cleans_up),
         cleans_up=base.cleans_up,
         source=source,
