@@ -19,9 +19,9 @@ from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
 from .errors import (
     DetokError,
-    EncodeUnsupported,
     EncoderBusy,
     EncoderClosed,
+    EncodeUnsupported,
     MissingExtra,
     OptionError,
     PromptTooLong,

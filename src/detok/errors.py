@@ -133,8 +133,8 @@ class PromptTooLong(UsageError, ValueError):
         self.length, self.limit, self.unit = length, limit, unit
 
     def __str__(self) -> str:
-        way = "" if self.unit == "characters" else " or give truncate_prompt_tokens,"
-        return f"the prompt has {self.length:,} {self.unit}, and {self.limit:,} are allowed; shorten it,{way} or raise max_{self.unit}"
+        instead = "shorten it" if self.unit == "characters" else "shorten it, give truncate_prompt_tokens"
+        return f"the prompt has {self.length:,} {self.unit}, and {self.limit:,} are allowed; {instead} or raise max_{self.unit}"
 
 
 class EncoderBusy(DetokError, RuntimeError):

@@ -87,11 +87,11 @@ _SYMBOLS = (
 
 _CODE = (
     "def f(x: int) -> str:\n    '''Doc.'''\n    if x:\n\t\treturn f\"{x!r:>{10}}\"\n    return ''  # done\n",
-    "#include <stdio.h>\nint main(void) {\n\tprintf(\"%d\\n\", 1 << 3);\n\treturn 0;\n}\n",
+    '#include <stdio.h>\nint main(void) {\n\tprintf("%d\\n", 1 << 3);\n\treturn 0;\n}\n',
     "const f = async (a, b = {}) => ({ ...b, [a]: `${a}\\n` });\n\n\n// ====\n",
     '{"a": [1, 2.5, -3e10, null, true], "b\\u00e9": {"c": "\\"\\\\"}}\n',
     "SELECT * FROM t WHERE a<>'b''c' AND d>=1;--comment\n",
-    "<p class=\"a\">x &amp; y</p><!-- -->\n<br/>\n",
+    '<p class="a">x &amp; y</p><!-- -->\n<br/>\n',
     "$$\\frac{a}{b}$$ \\begin{align*} x &= y \\\\ \\end{align*}\n",
     "diff --git a/x b/x\n@@ -1,2 +1,2 @@\n-\told\n+\tnew\n \n",
     "| a | b |\n|---|:-:|\n| 1 |   |\n\n- [ ] x\n  * y\n\n> q\n",
@@ -100,7 +100,8 @@ _CODE = (
 _NEARLY_SPECIAL = (
     "<s> </s> <unk> <pad> <mask> [CLS] [SEP] [INST] [/INST] <<SYS>>",
     "<|endoftext|> <|im_start|> <|im_end|> <|eot_id|> <|begin_of_text|> <start_of_turn> <bos> <eos>",
-    "<| endoftext |> <|endoftext| |endoftext|> <|ENDOFTEXT|> <|endo\u0301ftext|> < s> <s <0x0A> <0xE3><0x81><0x82> <think></think>",
+    "<| endoftext |> <|endoftext| |endoftext|> <|ENDOFTEXT|> <|endo\u0301ftext|> < s> <s",
+    "<0x0A> <0xE3><0x81><0x82> <think></think> <tool_call> [TOOL_CALLS] <unused0>",
     "<｜begin▁of▁sentence｜> <｜User｜> <|start|>assistant<|channel|>final<|message|>",
 )
 

@@ -1,8 +1,8 @@
 """
 Drift: a text that a model wrote, encoded again, need not be the ids that it wrote.
 
-A model may split a word in another way than the encoder does. Whoever sends the text of a conversation back sends other ids then: the
-server's cache of the prefix ends at the first of them, and a trainer learns from ids that nobody sampled.
+A model may split a word in another way than the encoder does. Whoever sends the text of a conversation back sends other ids then:
+the server's cache of the prefix ends at the first of them, and a trainer learns from ids that nobody sampled.
 """
 
 from __future__ import annotations
@@ -143,9 +143,7 @@ def check_block_size(block_size: object) -> None:
         raise OptionError(option="block_size", value=block_size, accepted="it is a number of tokens, 1 or more")
 
 
-def _stretches(
-    tokenizer: RoundTrip, kept: Sequence[int], again: Sequence[int], same: int
-) -> Iterator[tuple[int, int, int, int]]:
+def _stretches(tokenizer: RoundTrip, kept: Sequence[int], again: Sequence[int], same: int) -> Iterator[tuple[int, int, int, int]]:
     """
     Give the borders, in both lists, of what differs between two places at which both have spelled as many bytes.
 

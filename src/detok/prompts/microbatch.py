@@ -12,13 +12,13 @@ import asyncio
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
-from ..errors import EncoderBusy, EncoderClosed, OptionError, UsageError
+from ..errors import EncoderClosed, OptionError, UsageError
 from .lengths import Frame, LengthLimits, Truncation, TruncationSide, frame_of
+from .waiting import Request, Waiting
 
 __all__ = ["AsyncEncoder", "BatchEncoder"]
 
@@ -30,8 +30,8 @@ BATCH_OF_INLINE = 8
 """
 The bytes of a batch, as a multiple of what is encoded on the loop: some four milliseconds of work.
 
-To join requests saves the way to a thread and back for each, some 50 us. Beside the work on a long text that is nothing, while those
-that were joined wait for one another, and other threads have less to do.
+To join requests saves the way to a thread and back for each, some 50 us. Beside the work on a long text that is nothing, while
+those that were joined wait for one another, and other threads have less to do.
 """
 
 Outcome = list[int] | BaseException
@@ -44,25 +44,14 @@ class BatchEncoder(Protocol):
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]: ...
 
 
-@dataclass(eq=False, slots=True)
-class _Request:
-    """One that waits for a thread."""
-
-    text: str
-    size: int
-    add_special_tokens: bool
-    arrived: float
-    future: asyncio.Future[list[int]]
-
-
 class AsyncEncoder:
     """
     Encodes for one event loop. Close it, or use it with ``async with``.
 
     Args:
         tokenizer: Encodes once while this is made, so that whatever it does at the first time is not done while somebody waits.
-        inline_bytes: Up to so many bytes of UTF-8 are encoded on the loop, in each of its turns; ``tokenizer.async_encoder`` knows
-            what half a millisecond is for its encoder. 0: nothing.
+        inline_bytes: So many bytes of UTF-8 are encoded on the loop in each of its turns, 0 for none; ``tokenizer.async_encoder``
+            knows how many its encoder does in half a millisecond.
         max_batch_size: Of requests that wait, so many go on together.
         max_batch_bytes: But not more bytes of UTF-8, unless one text alone has more; by default 8 times those that are encoded on
             the loop.
@@ -105,12 +94,10 @@ class AsyncEncoder:
         self._tokenizer = tokenizer
         self._frame = frame_of(tokenizer)
         self._inline_bytes = self._inline_left = inline_bytes
-        self._max_batch_size, self._max_batch_bytes, self._max_wait = max_batch_size, max_batch_bytes, max_wait
-        self._max_queue, self._max_workers = max_queue, workers
+        self._max_batch_bytes, self._max_wait, self._max_workers = max_batch_bytes, max_wait, workers
+        self._waiting = Waiting(max_size=max_queue, max_batch_size=max_batch_size, max_batch_bytes=max_batch_bytes)
         self._own_executor = None if executor is not None else ThreadPoolExecutor(workers, thread_name_prefix="detok-encode")
         self._executor: Executor | None = executor or self._own_executor
-        # A dict, since any request may leave it, and the oldest goes first.
-        self._waiting: dict[_Request, None] = {}
         self._jobs: set[asyncio.Future[list[Outcome]]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -154,7 +141,7 @@ class AsyncEncoder:
         if self._closed:
             raise EncoderClosed
         self._serve(asyncio.get_running_loop())
-        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        size = self._size(text)
         if self._takes_inline(size):
             ids = self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
         else:
@@ -169,8 +156,7 @@ class AsyncEncoder:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        waiting, self._waiting = self._waiting, {}
-        for request in waiting:
+        for request in self._waiting.clear():
             if not request.future.done():
                 request.future.set_exception(EncoderClosed())
         while self._jobs:
@@ -195,6 +181,10 @@ class AsyncEncoder:
         self._loop = loop
         self._refill()
 
+    def _size(self, text: str) -> int:
+        """Bytes of UTF-8. To count those of a text that is too long for company takes long too, and its characters will do."""
+        return len(text) if text.isascii() or len(text) > self._max_batch_bytes else len(text.encode("utf-8", "replace"))
+
     def _takes_inline(self, size: int) -> bool:
         """
         Whether a text may be encoded on the loop, which has so many bytes for each of its turns.
@@ -213,64 +203,48 @@ class AsyncEncoder:
 
     async def _in_thread(self, text: str, size: int, add_special_tokens: bool) -> list[int]:
         assert self._loop is not None
-        if len(self._waiting) >= self._max_queue:
-            raise EncoderBusy(waiting=len(self._waiting), limit=self._max_queue)
-        request = _Request(text, size, add_special_tokens, self._loop.time(), self._loop.create_future())
-        self._waiting[request] = None
+        request = Request(
+            text=text,
+            size=size,
+            add_special_tokens=add_special_tokens,
+            arrived=self._loop.time(),
+            future=self._loop.create_future(),
+        )
+        self._waiting.add(request)
         self._dispatch()
         try:
             return await request.future
         finally:
-            self._waiting.pop(request, None)
+            self._waiting.remove([request])
 
     def _dispatch(self) -> None:
         """Give work to all threads that have none."""
         while self._waiting and len(self._jobs) < self._max_workers:
-            batch = self._next_batch()
+            batch = self._waiting.batch()
             if not batch or self._is_kept(batch):
                 return
-            for request in batch:
-                del self._waiting[request]
+            self._waiting.remove(batch)
             self._start(batch)
 
-    def _next_batch(self) -> list[_Request]:
-        """The request that has waited longest, and those behind it that may go with it; who was cancelled leaves."""
-        batch: list[_Request] = []
-        gone: list[_Request] = []
-        size = 0
-        for request in self._waiting:
-            if request.future.done():
-                gone.append(request)
-            elif not batch or request.add_special_tokens == batch[0].add_special_tokens:
-                size += request.size
-                if batch and size > self._max_batch_bytes:
-                    break
-                batch.append(request)
-                if len(batch) == self._max_batch_size:
-                    break
-        for request in gone:
-            del self._waiting[request]
-        return batch
-
-    def _is_kept(self, batch: list[_Request]) -> bool:
+    def _is_kept(self, batch: list[Request]) -> bool:
         """Whether a batch may still become fuller; then a timer looks again."""
         assert self._loop is not None
         if self._timer is not None:
             self._timer.cancel()
         left = batch[0].arrived + self._max_wait - self._loop.time()
-        if not self._jobs or len(batch) == self._max_batch_size or left <= 0:
+        if not self._jobs or self._waiting.is_full(batch) or left <= 0:
             return False
         self._timer = self._loop.call_later(left, self._dispatch)
         return True
 
-    def _start(self, batch: list[_Request]) -> None:
+    def _start(self, batch: list[Request]) -> None:
         assert self._loop is not None
         texts = [request.text for request in batch]
         job = self._loop.run_in_executor(self._executor, _encode_all, self._tokenizer, texts, batch[0].add_special_tokens)
         self._jobs.add(job)
         job.add_done_callback(partial(self._deliver, batch))
 
-    def _deliver(self, batch: list[_Request], job: asyncio.Future[list[Outcome]]) -> None:
+    def _deliver(self, batch: list[Request], job: asyncio.Future[list[Outcome]]) -> None:
         self._jobs.discard(job)
         error = EncoderClosed() if job.cancelled() else job.exception()
         outcomes = [error] * len(batch) if error is not None else job.result()

@@ -84,7 +84,6 @@ class HuggingFaceLibrary:
         tokens: Mapping[str, int] = self._tokenizer.get_vocab(with_added_tokens=False)
         return tokens
 
-
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Encode, as users of the library do."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
