@@ -3,7 +3,7 @@ The choice of an encoder for a ``tokenizers.Tokenizer``: the fastest one that gi
 
 ``fastokens`` reads a tokenizer.json and encodes unseen text ten to fifty times as fast. It is taken if it loads the tokenizer and
 gives equal ids on every text of a corpus: the hard ones and the samples of `detok.data`, and texts around the special and other
-tokens of this vocabulary. Loading it takes seconds for the largest, so that this waits for the first text to encode.
+tokens of this vocabulary. Loading it takes seconds for the largest, so that nobody waits for it who has little to encode.
 """
 
 from __future__ import annotations
@@ -34,6 +34,13 @@ FAST = "fastokens"
 # spare. Handing them to a thread and back takes a tenth of that.
 LIBRARY_INLINE_BYTES = 2048
 FAST_INLINE_BYTES = 16_384
+
+PATIENCE = 1 << 16
+"""
+So many characters are encoded by the library before a choice is made that nobody asked for.
+
+The library takes 30 ms for them, and fastokens up to 3 s to load; whoever has encoded so much may well have more.
+"""
 
 # Of added tokens, and of the others, at most so many are looked at; some vocabularies have added tokens by the thousand.
 MAX_ADDED = 512
@@ -120,7 +127,7 @@ class FastokensEncoder:
 
 class FastestEncoder:
     """
-    An encoder that is chosen when the first text comes, or when somebody asks which one it is.
+    An encoder that is chosen when somebody asks which one it is, or when there is much to encode.
 
     Args:
         own: The library's own encoder, which is the judge.
@@ -136,6 +143,9 @@ class FastestEncoder:
         self._chosen: LibraryEncoder | FastokensEncoder | None = own if wanted == "tokenizers" else None
         self._info = own.info
         self._lock = Lock()
+        self._seen = 0
+        """So many characters came before there was a choice."""
+
         if wanted == FAST:
             found = self._choose()
             if found is own:
@@ -156,11 +166,15 @@ class FastestEncoder:
 
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Encode one text."""
-        return (self._chosen or self._choose())(text, add_special_tokens=add_special_tokens)
+        return (self._chosen or self._for(text))(text, add_special_tokens=add_special_tokens)
 
     def batch(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[list[int]]:
         """Encode several texts."""
-        return (self._chosen or self._choose()).batch(texts, add_special_tokens=add_special_tokens)
+        return (self._chosen or self._for(*texts)).batch(texts, add_special_tokens=add_special_tokens)
+
+    def _for(self, *texts: str) -> LibraryEncoder | FastokensEncoder:
+        self._seen += sum(len(text) for text in texts if isinstance(text, str))
+        return self.own if self._seen <= PATIENCE else self._choose()
 
     def _choose(self) -> LibraryEncoder | FastokensEncoder:
         with self._lock:
