@@ -140,6 +140,7 @@ class FastestEncoder:
 
     def __init__(self, own: LibraryEncoder, wanted: EncoderName = "auto") -> None:
         self.own = own
+        self._wanted: EncoderName = wanted
         self._chosen: LibraryEncoder | FastokensEncoder | None = own if wanted == "tokenizers" else None
         self._info = own.info
         self._lock = Lock()
@@ -189,7 +190,7 @@ class FastestEncoder:
 
     def __reduce__(self) -> tuple[object, ...]:
         # What was chosen here need not be there.
-        return FastestEncoder, (self.own, "tokenizers" if self._chosen is self.own else "auto")
+        return FastestEncoder, (self.own, "tokenizers" if self._wanted == "tokenizers" else "auto")
 
 
 # Of this process: why a tokenizer was refused, "" if it was not, by the fingerprint of its JSON; and what is in use, since one

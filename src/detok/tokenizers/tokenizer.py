@@ -99,7 +99,7 @@ class Tokenizer(Decoder):
         Which encoder there is, and why none that is faster.
 
         A tokenizer.json has the choice between libraries, which is made when this is first asked for, or after the first 65,536
-        characters. That takes up to a few seconds where fastokens is installed, so that a server does well to ask before it serves.
+        characters. That takes up to a few seconds where fastokens is installed; a server does well to ask before it serves.
         """
         if isinstance(self._encoder, FastestEncoder):
             return self._encoder.info
