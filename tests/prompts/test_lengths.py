@@ -107,5 +107,5 @@ def test_limits_that_cannot_be_are_named(values: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", [None, b"x", 5])
 def test_limits_refuse_what_is_no_text(text: Any) -> None:
     """Before its length is asked for."""
-    with pytest.raises(detok.OptionError, match="^text="):
+    with pytest.raises(detok.OptionError, match=r"^text="):
         LengthLimits().check_text(text)

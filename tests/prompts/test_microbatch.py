@@ -448,7 +448,7 @@ def test_option_of_a_request_that_cannot_be_is_named(bad: dict[str, Any]) -> Non
     async def scene(stage: Stage) -> None:
         with pytest.raises(detok.OptionError):
             await stage.encoder.encode("abc", **bad)
-        with pytest.raises(detok.OptionError, match="^text="):
+        with pytest.raises(detok.OptionError, match=r"^text="):
             await stage.encoder.encode(b"abc")  # type: ignore[arg-type]  # that is the point
         assert not stage.tokenizer.calls
 
@@ -532,7 +532,7 @@ def test_every_request_gets_its_own_answer(data: st.DataObject) -> None:
 
 
 def test_real_threads_encode_what_the_tokenizer_does() -> None:
-    """With a real loop, real threads, and the embedded tokenizer: long texts and short ones, and an end that closes the threads."""
+    """With a real loop, real threads, and the embedded tokenizer: long texts and short ones."""
     tokenizer = detok.load(detok.EMBEDDED)
     texts = [f"Text {number}, " * (1 + number * 97 % 400) for number in range(60)]
 

@@ -178,8 +178,8 @@ def _level(
         else:
             ahead -= _size(tokenizer, again[there])
             there += 1
-            if not ahead:
-                break
+        if not ahead and there > other[0]:
+            break
     return here, there
 
 
