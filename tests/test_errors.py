@@ -19,6 +19,9 @@ EXAMPLES = [
     detok.UnknownDecoder("a.json", decoder="Quantum"),
     detok.MissingExtra("tokenizers", extra="hf", purpose="a tokenizer.json"),
     detok.EncodeUnsupported("this", instead="use that"),
+    detok.EncoderBusy(waiting=7, limit=7),
+    detok.EncoderClosed(),
+    detok.PromptTooLong(length=9, limit=8, unit="tokens"),
     detok.SnapshotError("damaged"),
     detok.StreamFinished(),
 ]

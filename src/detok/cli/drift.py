@@ -42,7 +42,7 @@ def command(
     as_json: o.AsJson = False,
 ) -> None:
     """
-    Tell where stored conversations would be encoded to other ids than their own.
+    Show where stored conversations lose their own ids.
 
     A client that keeps text, and encodes the whole conversation for each turn, sends other ids than the model wrote wherever the
     model split a word in its own way. From there on the server's prefix cache is lost.

@@ -8,11 +8,10 @@ tokens of this vocabulary. Loading it takes seconds for the largest, so that nob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import import_module
-from importlib.metadata import version
 from itertools import pairwise
 from random import Random
 from threading import Lock
@@ -22,6 +21,7 @@ from weakref import WeakValueDictionary
 from ..data import sample, sample_names
 from ..data.hard_texts import HARD_TEXTS
 from ..errors import MissingExtra, OptionError
+from .reading import utf8, with_version
 
 __all__ = ["EncoderInfo", "EncoderName", "FastestEncoder", "LibraryEncoder", "check_encoder"]
 
@@ -72,10 +72,9 @@ class LibraryEncoder:
     and gives the same ids in two thirds of the time.
     """
 
-    def __init__(self, tokenizer: Any, check_text: Callable[[object], object]) -> None:
+    def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self._check_text = check_text
-        self.info = EncoderInfo(name=f"tokenizers {version('tokenizers')}")
+        self.info = EncoderInfo(name=with_version("tokenizers"))
 
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Encode one text. Errors as ``Tokenizer.encode``."""
@@ -90,7 +89,7 @@ class LibraryEncoder:
             encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=add_special_tokens)
         except TypeError:
             for text in texts:
-                self._check_text(text)  # says what is wrong with the text, if that is it
+                utf8(text)  # says what is wrong with the text, if that is it
             raise
         return [encoding.ids for encoding in encodings]
 
@@ -106,7 +105,7 @@ class FastokensEncoder:
 
     def __init__(self, native: Any, own: LibraryEncoder) -> None:
         self._native, self._own = native, own
-        self.info = EncoderInfo(name=_fast_name(), inline_bytes=FAST_INLINE_BYTES)
+        self.info = EncoderInfo(name=with_version(FAST), inline_bytes=FAST_INLINE_BYTES)
 
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Encode one text. Errors as ``Tokenizer.encode``."""
@@ -221,7 +220,7 @@ def _find_fast(own: LibraryEncoder) -> FastokensEncoder | str:
         try:
             native = import_module(FAST).Tokenizer.from_json_str(content)
         except Exception as error:  # ValueError, and whatever else it may come to raise
-            _verdicts[fingerprint] = f"{_fast_name()} does not load it ({error})"
+            _verdicts[fingerprint] = f"{with_version(FAST)} does not load it ({error})"
             return _verdicts[fingerprint]
         if fingerprint not in _verdicts:
             _verdicts[fingerprint] = _difference(native, own)
@@ -240,9 +239,9 @@ def _difference(native: Any, own: LibraryEncoder) -> str:
             try:
                 got = native.encode(text, add_special_tokens=add_special_tokens).ids
             except Exception as error:  # as above
-                return f"{_fast_name()} does not encode {shown} ({error})"
+                return f"{with_version(FAST)} does not encode {shown} ({error})"
             if got != ids:
-                return f"{_fast_name()} encodes {shown} differently"
+                return f"{with_version(FAST)} encodes {shown} differently"
     return ""
 
 
@@ -270,10 +269,6 @@ def _is_installed() -> bool:
     except ImportError:
         return False
     return True
-
-
-def _fast_name() -> str:
-    return f"{FAST} {version(FAST)}"
 
 
 def check_encoder(encoder: str) -> None:

@@ -15,7 +15,7 @@ from .decoder_json import rules_of
 from .decodestream import LibraryStream
 from .encoders import EncoderName, FastestEncoder, LibraryEncoder
 from .huggingface_config import TokenizerConfig, read_config
-from .reading import library, utf8
+from .reading import library
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class HuggingFaceLibrary:
 
 def encoder_of(tokenizer: tokenizers.Tokenizer, wanted: EncoderName = "auto") -> FastestEncoder:
     """Return the fastest encoder that gives the library's ids, or the one that is named. Errors as `FastestEncoder`."""
-    return FastestEncoder(LibraryEncoder(tokenizer, utf8), wanted)
+    return FastestEncoder(LibraryEncoder(tokenizer), wanted)
 
 
 def from_file(path: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
