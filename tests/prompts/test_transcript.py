@@ -312,3 +312,21 @@ def test_ids_only_grow_and_keep_what_was_generated(turns: list[tuple[str, list[i
         transcript.add_generated(sent[len(transcript) :])
         assert transcript.ids == sent
     assert [part.start for part in transcript.parts] == [0, *(part.end for part in transcript.parts)][: len(transcript.parts)]
+
+
+def test_encoder_that_reads_special_tokens_can_be_given() -> None:
+    """For tokenizers whose encode takes them for text; what the template writes, and drift, go through it."""
+
+    class Blind(Counting):
+        """Spells special tokens out."""
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            return [token_id for character in text for token_id in encoded(character)]
+
+    transcript = Transcript(Blind(), render=chatml, encode=encoded)
+    transcript.add_message(user("Hi"))
+    transcript.add_generated([*encoded("Good day"), *encoded(END)])
+    transcript.add_message(user("And?"))
+    chat = [user("Hi"), assistant("Good day"), user("And?")]
+    assert transcript.ids == encoded(chatml(chat, add_generation_prompt=True))
+    assert not transcript.drift()

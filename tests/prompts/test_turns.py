@@ -99,3 +99,16 @@ def test_tokenizer_without_special_tokens_has_no_end() -> None:
     assert special_pattern([]) is None
     assert special_pattern([""]) is None
     assert still_to_say("\n", None, calls=False, ended=True) == "\n"
+
+
+def test_chat_that_may_not_end_with_an_answer_has_all_in_its_end() -> None:
+    """As mistral_common has it; the end that the model wrote is found all the same."""
+
+    def render(messages: Chat, *, add_generation_prompt: bool) -> str:
+        if not add_generation_prompt:
+            raise ValueError("the user has to speak last")
+        return "".join(f"[{each['role']}]{each['content']}</s>" for each in messages)
+
+    end, rest = behind_turn(render, [], [{"role": "user", "content": "x"}], add_generation_prompt=True)
+    assert (end, rest) == ("</s>[user]x</s>", "")
+    assert still_to_say(end, SPECIAL, calls=False, ended=True) == "[user]x</s>"

@@ -7,7 +7,7 @@ the server's cache of the prefix ends at the first of them, and a trainer learns
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, SupportsIndex
 
@@ -81,9 +81,21 @@ class Drift:
         return asdict(self)
 
 
-def drift_of(tokenizer: RoundTrip, ids: Iterable[SupportsIndex], *, block_size: int = DEFAULT_BLOCK_SIZE) -> Drift:
+def drift_of(
+    tokenizer: RoundTrip,
+    ids: Iterable[SupportsIndex],
+    *,
+    block_size: int = DEFAULT_BLOCK_SIZE,
+    encode: Callable[[str], list[int]] | None = None,
+) -> Drift:
     """
     Compare ids with those of their own text, special tokens and all. Time is linear in their number.
+
+    Args:
+        tokenizer: Decodes, and encodes.
+        ids: What a model wrote, and was given.
+        block_size: Tokens in a block of the prefix cache.
+        encode: Encodes a text in which special tokens are spelled, and adds none; by default the tokenizer's own ``encode``.
 
     Raises:
         TokenTypeError: They are no ids.
@@ -91,7 +103,8 @@ def drift_of(tokenizer: RoundTrip, ids: Iterable[SupportsIndex], *, block_size: 
     """
     check_block_size(block_size)
     kept = as_ids(ids)
-    again = tokenizer.encode(tokenizer.decode(kept, skip_special_tokens=False), add_special_tokens=False)
+    text = tokenizer.decode(kept, skip_special_tokens=False)
+    again = tokenizer.encode(text, add_special_tokens=False) if encode is None else encode(text)
     same = 0
     for one, other in zip(kept, again, strict=False):
         if one != other:
@@ -104,10 +117,13 @@ def drift_of(tokenizer: RoundTrip, ids: Iterable[SupportsIndex], *, block_size: 
         count += 1
         if count <= MAX_PLACES:
             here = kept[begin:end]
-            text, before = _text(tokenizer, here), _text(tokenizer, kept[max(0, begin - CONTEXT) : begin])[-CONTEXT:]
             places.append(
                 DriftPlace(
-                    position=begin, ids=tuple(here), reencoded=tuple(again[other_begin:other_end]), text=text, before=before
+                    position=begin,
+                    ids=tuple(here),
+                    reencoded=tuple(again[other_begin:other_end]),
+                    text=_text(tokenizer, here),
+                    before=_text(tokenizer, kept[max(0, begin - CONTEXT) : begin])[-CONTEXT:],
                 )
             )
     return Drift(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from typing import Literal, Protocol, SupportsIndex
 
@@ -47,11 +47,19 @@ class Transcript:
     Args:
         tokenizer: Encodes and decodes.
         render: The chat template, with its tools and other variables; only messages need it.
+        encode: Encodes a text in which special tokens are spelled, and adds none; by default the tokenizer's own ``encode``.
     """
 
-    def __init__(self, tokenizer: TranscriptTokenizer, *, render: Render | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: TranscriptTokenizer,
+        *,
+        render: Render | None = None,
+        encode: Callable[[str], list[int]] | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
         self._render = render
+        self._encode = encode or partial(tokenizer.encode, add_special_tokens=False)
         self._ids: list[int] = []
         self._parts: list[Part] = []
         self._instructions: list[Message] = []
@@ -146,7 +154,7 @@ class Transcript:
         Raises:
             OptionError: There is no such block size.
         """
-        return drift_of(self._tokenizer, self.ids, block_size=block_size)
+        return drift_of(self._tokenizer, self.ids, block_size=block_size, encode=self._encode)
 
     def _commit(self, kind: Literal["text", "generated"], ids: list[int]) -> None:
         """Make of the pending messages ids that stay, and put others behind them."""
@@ -197,9 +205,7 @@ class Transcript:
         splits, else any letter, which tells if it grew together with the text.
         """
         if not last:
-            return self._tokenizer.encode(text, add_special_tokens=False)
+            return self._encode(text)
         anchor = self._spelled(last[-1]) if last[-1] in self._tokenizer.special_ids else ANCHOR
-        before, whole = (self._tokenizer.encode(each, add_special_tokens=False) for each in (anchor, anchor + text))
-        if whole[: len(before)] == before:
-            return whole[len(before) :]
-        return self._tokenizer.encode(text, add_special_tokens=False)
+        before, whole = self._encode(anchor), self._encode(anchor + text)
+        return whole[len(before) :] if whole[: len(before)] == before else self._encode(text)

@@ -49,6 +49,8 @@ def behind_turn(
     """
     Return what a template puts behind the words of the assistant: what ends its turn, and what follows.
 
+    Where no chat may end with the assistant's turn, what follows is all in the first.
+
     Args:
         render: The template.
         instructions: Those at the beginning of the chat, which a template may say again.
@@ -68,11 +70,14 @@ def behind_turn(
     for turn in _turns(mark, messages):
         chat = [*instructions, {"role": "user", "content": ASKED}, turn]
         try:
-            alone = render(chat, add_generation_prompt=False)
             whole = render([*chat, *messages], add_generation_prompt=add_generation_prompt)
         except Exception as error:  # whatever a template raises; another turn may please it
             refusal = error
             continue
+        try:
+            alone = render(chat, add_generation_prompt=False)
+        except Exception:  # one that takes no chat which ends with an answer, as mistral_common does
+            alone = whole
         if mark in whole and mark in alone:
             behind = whole[whole.rindex(mark) + len(mark) :]
             end = common_prefix([behind, alone[alone.rindex(mark) + len(mark) :]])
