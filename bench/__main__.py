@@ -3,8 +3,9 @@
 import sys
 
 from . import __doc__ as description
-from . import bounds, formats, load, request, step
+from . import bounds, encode, formats, load, request, step
 from .harness import main
 
 if __name__ == "__main__":
-    sys.exit(main([step.measure, request.measure, bounds.measure, load.measure, formats.measure], description))
+    measures = [step.measure, request.measure, bounds.measure, load.measure, formats.measure, encode.measure]
+    sys.exit(main(measures, description))

@@ -11,9 +11,12 @@ __all__ = [
     "DetokError",
     "DoubleBos",
     "EncodeUnsupported",
+    "EncoderBusy",
+    "EncoderClosed",
     "MessageError",
     "MissingExtra",
     "OptionError",
+    "PromptTooLong",
     "RequestFinished",
     "SnapshotError",
     "SourceError",
@@ -190,6 +193,36 @@ class EncodeUnsupported(DetokError, NotImplementedError):
 
     def __str__(self) -> str:
         return f"detok has no encoder for {self.kind}; {self.instead}"
+
+
+class PromptTooLong(UsageError, ValueError):
+    """A prompt is longer than the caller allows."""
+
+    def __init__(self, *, length: int, limit: int, unit: str) -> None:
+        super().__init__(length, limit, unit)
+        self.length, self.limit, self.unit = length, limit, unit
+
+    def __str__(self) -> str:
+        instead = "shorten it" if self.unit == "characters" else "shorten it, give truncate_prompt_tokens"
+        return f"the prompt has {self.length:,} {self.unit}, and {self.limit:,} are allowed; {instead} or raise max_{self.unit}"
+
+
+class EncoderBusy(DetokError, RuntimeError):
+    """As many prompts wait to be encoded as may wait; a server answers this with 503."""
+
+    def __init__(self, *, waiting: int, limit: int) -> None:
+        super().__init__(waiting, limit)
+        self.waiting, self.limit = waiting, limit
+
+    def __str__(self) -> str:
+        return f"{self.waiting} prompts wait to be encoded, and {self.limit} may wait; try again later, or raise max_queue"
+
+
+class EncoderClosed(UsageError, RuntimeError):
+    """The encoder was closed before, or while, the prompt waited."""
+
+    def __str__(self) -> str:
+        return "the encoder is closed and takes no more prompts; make a new one with tokenizer.async_encoder()"
 
 
 class MissingExtra(DetokError, ImportError):

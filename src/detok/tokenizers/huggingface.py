@@ -14,16 +14,17 @@ from ..errors import SourceError, UnknownDecoder
 from ..prompts.facts import PromptFacts, PromptSupport
 from .decoder_json import rules_of
 from .decodestream import LibraryStream
+from .encoders import EncoderName, FastestEncoder, LibraryEncoder
 from .huggingface_config import TokenizerConfig, read_config
 from .huggingface_plain import PlainPieces
 from .prompt_files import facts_of_config
-from .reading import Once, library, utf8
+from .reading import Once, library
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import tokenizers
 
-__all__ = ["from_directory", "from_file", "from_object", "is_tokenizer_object"]
+__all__ = ["encoder_of", "from_directory", "from_file", "from_object", "is_tokenizer_object"]
 
 ACCEPTED = "a tokenizer.json of the Hugging Face tokenizers library was expected"
 
@@ -86,35 +87,30 @@ class HuggingFaceLibrary:
         tokens: Mapping[str, int] = self._tokenizer.get_vocab(with_added_tokens=False)
         return tokens
 
-
-class HuggingFaceEncoder:
-    """The library's encode, without the truncation and padding that some files carry for training."""
-
-    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        try:
-            ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
-        except TypeError:
-            utf8(text)  # says what is wrong with the text, if that is it
-            raise
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        """Encode, as users of the library do."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
         return ids
 
 
-def from_file(path: Path) -> Tokenizer:
+def encoder_of(tokenizer: tokenizers.Tokenizer, wanted: EncoderName = "auto") -> FastestEncoder:
+    """Return the fastest encoder that gives the library's ids, or the one that is named. Errors as `FastestEncoder`."""
+    return FastestEncoder(LibraryEncoder(tokenizer), wanted)
+
+
+def from_file(path: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
     """Load a tokenizer.json, exactly as the tokenizers library has it: no configuration beside it is looked at."""
-    return from_object(_read(path), source=str(path))
+    return from_object(_read(path), source=str(path), encoder=encoder)
 
 
-def from_directory(directory: Path) -> Tokenizer:
+def from_directory(directory: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
     """Load a directory with a tokenizer.json, as transformers would: with its configuration's special tokens and clean-up."""
     config = read_config(directory)
     tokenizer = _read(directory / "tokenizer.json")
     added = config.missing_tokens(tokenizer)
     if added:
         tokenizer.add_tokens(added)
-    return from_object(tokenizer, source=str(directory), config=config, directory=directory)
+    return from_object(tokenizer, source=str(directory), config=config, directory=directory, encoder=encoder)
 
 
 def is_tokenizer_object(source: object) -> bool:
@@ -130,6 +126,7 @@ def from_object(
     source: str = "tokenizers.Tokenizer",
     config: TokenizerConfig | None = None,
     directory: Path | None = None,
+    encoder: EncoderName = "auto",
 ) -> Tokenizer:
     """Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more."""
     _refuse_shared_ids(tokenizer, source)
@@ -138,7 +135,7 @@ def from_object(
     return Tokenizer(
         vocabulary,
         rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=_compile_regex),
-        encoder=HuggingFaceEncoder(tokenizer),
+        encoder=encoder_of(tokenizer, encoder),
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
         cleans_up=cleans_up,
         source=source,

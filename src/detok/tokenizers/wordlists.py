@@ -161,7 +161,7 @@ def _stripped(tokenizer: Any, config: TokenizerConfig, path: Path) -> Tokenizer:
     return Tokenizer(
         base.vocabulary,
         [*base.rules, StripEnds()],
-        encoder=huggingface.HuggingFaceEncoder(tokenizer),
+        encoder=huggingface.encoder_of(tokenizer),
         library=StrippedLibrary(tokenizer, cleans_up=base.cleans_up),
         cleans_up=base.cleans_up,
         source=source,
