@@ -20,6 +20,8 @@ EXAMPLES = [
     detok.MissingExtra("tokenizers", extra="hf", purpose="a tokenizer.json"),
     detok.EncodeUnsupported("this", instead="use that"),
     detok.SnapshotError("damaged"),
+    detok.EngineError("no such model", engine="vllm at http://127.0.0.1:8000"),
+    detok.EngineError("empty", engine="vllm", status=400, type="BadRequestError", code=400, param="token_ids"),
     detok.StreamFinished(),
     detok.RequestFinished("stop"),
     detok.StopRegexTimeout("a+", timeout=0.1),

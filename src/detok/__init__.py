@@ -26,6 +26,7 @@ from .data import EMBEDDED
 from .errors import (
     DetokError,
     EncodeUnsupported,
+    EngineError,
     MissingExtra,
     OptionError,
     RequestFinished,
@@ -54,6 +55,7 @@ __all__ = [
     "Delimiter",
     "DetokError",
     "EncodeUnsupported",
+    "EngineError",
     "Logprob",
     "MissingExtra",
     "OptionError",
