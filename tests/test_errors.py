@@ -20,6 +20,7 @@ EXAMPLES = [
     detok.MissingExtra("tokenizers", extra="hf", purpose="a tokenizer.json"),
     detok.EncodeUnsupported("this", instead="use that"),
     detok.SnapshotError("damaged"),
+    detok.EngineError("its outputs ended"),
     detok.EngineError("no such model", engine="vllm at http://127.0.0.1:8000"),
     detok.EngineError("empty", engine="vllm", status=400, type="BadRequestError", code=400, param="token_ids"),
     detok.StreamFinished(),

@@ -171,7 +171,7 @@ class EngineError(DetokError):
         self,
         message: str,
         *,
-        engine: str,
+        engine: str | None = None,
         status: int | None = None,
         type: str | None = None,
         code: str | int | None = None,
@@ -191,4 +191,4 @@ class EngineError(DetokError):
 
     def __str__(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
-        return f"{self.engine}: {self.message}{status}"
+        return f"{self.engine or 'the engine failed'}: {self.message}{status}"

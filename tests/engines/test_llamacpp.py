@@ -124,6 +124,12 @@ def test_error_in_an_answer_ends_the_request() -> None:
     assert (output.finish_reason, output.error, output.error_status) == ("error", "no slot", 500)
 
 
+def test_max_tokens_below_one_are_refused() -> None:
+    """llama.cpp would take 0 for something else."""
+    with pytest.raises(OptionError, match="max_tokens=0"):
+        LlamaCpp().begin(request(max_tokens=0))
+
+
 def test_tokens_per_call_below_one_are_refused() -> None:
     """It would never end."""
     with pytest.raises(OptionError, match="tokens_per_call=0"):

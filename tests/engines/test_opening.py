@@ -10,6 +10,7 @@ import pytest
 from detok.engines.http import HttpEngine
 from detok.engines.opening import open_engine
 from detok.errors import MissingExtra, OptionError
+from tests.engines.support import recorded
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llamacpp"])
@@ -51,3 +52,13 @@ def test_missing_torch_names_the_extra(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"detok\[torch\]"):
         open_engine(f"transformers:{tmp_path}")
+
+
+def test_embedded_engines_are_opened_with_their_options(tmp_path: Path) -> None:
+    """Those that they share, too; an unknown one is refused."""
+    pytest.importorskip("detok.engines.echo", reason="the embedded engines are not here")
+    assert type(open_engine("echo", rate=5.0)).__name__ == "EchoEngine"
+    (tmp_path / "a.sse").write_bytes(recorded("vllm.sse"))
+    assert type(open_engine(f"replay:{tmp_path}", max_batch=2)).__name__ == "ReplayEngine"
+    with pytest.raises(OptionError, match="url='x'"):
+        open_engine("echo", url="x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -9,7 +10,7 @@ import msgspec
 
 from ..errors import OptionError
 
-__all__ = ["lost_words", "never_sent", "open_client", "with_json"]
+__all__ = ["check_json", "lost_words", "never_sent", "open_client", "with_json"]
 
 # Only connecting is tried again (after 0 and 0.5 s), so that nothing is ever generated twice.
 CONNECT_RETRIES = 2
@@ -37,17 +38,22 @@ def open_client(url: str, *, api_key: str | None, connect_timeout: float, silenc
 
 
 def with_json(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what httpx needs to post a JSON value."""
+    return {"content": msgspec.json.encode(body), "headers": {"Content-Type": "application/json"}}
+
+
+def check_json(sampling: Mapping[str, Any]) -> None:
     """
-    Return what httpx needs to post a JSON value.
+    Refuse what JSON cannot write.
 
     Raises:
-        OptionError: It has a value that JSON cannot write.
+        OptionError: Naming the option.
     """
-    try:
-        content = msgspec.json.encode(body)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise OptionError(option="request", value=body, accepted=f"it has to be JSON: {error}") from error
-    return {"content": content, "headers": {"Content-Type": "application/json"}}
+    for name, value in sampling.items():
+        try:
+            msgspec.json.encode(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise OptionError(option=name, value=value, accepted=f"it has to be JSON: {error}") from error
 
 
 def never_sent(error: httpx.HTTPError) -> bool:

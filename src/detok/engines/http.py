@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from ..errors import EngineError, OptionError, UsageError
+from ..errors import EngineError, OptionError
 from .base import EngineOutput, EngineRequest
-from .client import lost_words, never_sent, open_client, with_json
+from .client import check_json, lost_words, never_sent, open_client, with_json
 from .dialect import Body, Call, Dialect
 from .events import Answer
 from .outbox import Outbox
@@ -70,9 +70,10 @@ class HttpEngine:
         if request.request_id in self._running:
             raise OptionError(option="request_id", value=request.request_id, accepted="a request of this id is running")
         call = self._dialect.begin(request)
+        check_json(request.sampling)
         taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = self._start(self._run(request.request_id, call, taken))
-        task.add_done_callback(lambda _: _settle(taken, task))
+        task.add_done_callback(lambda task: _settle(taken, task))
         self._running[request.request_id] = task
         try:
             await taken
@@ -116,9 +117,6 @@ class HttpEngine:
                 if await self._exchange(request_id, call, body, taken):
                     return
             raise EngineError(_NO_FINISH, engine=self.name)
-        except UsageError:
-            del self._running[request_id]
-            raise
         except EngineError as error:
             self._fail(request_id, error, taken, heard=error.status is None)
         except httpx.HTTPError as cause:
@@ -208,7 +206,7 @@ _NO_FINISH = "the engine ended its answer without a finish_reason"
 
 
 def _settle(taken: asyncio.Future[None], task: asyncio.Task[None] | None = None) -> None:
-    """Let go whoever submitted a request: it was taken, or its task is over: aborted, or not able to send what it was given."""
+    """Let go whoever submitted a request: it was taken, or its task is over, by an abort mostly."""
     if taken.done():
         return
     error = None if task is None or task.cancelled() else task.exception()

@@ -70,6 +70,8 @@ class LlamaCppCall:
         self._prompt = prompt_of(request)
         self._sampling = sampling_of(request)
         self._tokens_per_call = tokens_per_call
+        if (most := self._sampling.get("max_tokens", 1)) < 1:
+            raise OptionError(option="max_tokens", value=most, accepted="it is 1 or more")
         self._ids: list[int] = []
         self._asked = 0
 
@@ -81,10 +83,11 @@ class LlamaCppCall:
         if "logprobs" in sampling:
             fixed["n_probs"] = max(1, sampling["logprobs"])
         if "logit_bias" in sampling:
+            # By vLLM a mapping, whose keys JSON may have made strings.
             fixed["logit_bias"] = [[int(token_id), bias] for token_id, bias in sampling["logit_bias"].items()]
         while True:
             count = len(self._ids)
-            left = max(1, sampling.get("max_tokens", count + self._tokens_per_call) - count)
+            left = sampling.get("max_tokens", count + self._tokens_per_call) - count
             self._asked = min(max(1, count), self._tokens_per_call, left)
             body = {**fixed, "prompt": self._prompt + self._ids, "n_predict": self._asked}
             if "seed" in sampling:

@@ -76,10 +76,12 @@ def _named(module: str, name: str) -> Any:
 
 
 def _made(make: Callable[..., Engine], options: dict[str, Any], *positional: Any) -> Engine:
-    known = set(signature(make).parameters)
+    # A class that hands options on to the one above it has those, too.
+    makers = getattr(make, "__mro__", (make, object))[:-1]
+    known = {name for maker in makers for name, one in signature(maker).parameters.items() if one.kind is one.KEYWORD_ONLY}
     for name, value in options.items():
         if name not in known:
-            raise OptionError(option=name, value=value, accepted="this engine has no such option")
+            raise OptionError(option=name, value=value, accepted=f"the options of this engine are {', '.join(sorted(known))}")
     return make(*positional, **options)
 
 
