@@ -82,10 +82,21 @@ def test_end_without_ids_has_its_reason(reason: str, expected: tuple[str | None,
     assert (output.finish_reason, output.stop_reason, output.error) == expected
 
 
-def test_error_in_the_stream_has_its_words_and_status() -> None:
-    """As vLLM sends it when a generation fails."""
-    output = Vllm().begin(request()).read(b'{"error":{"message":"EngineCore died","type":"InternalServerError","code":500}}')
-    assert (output.finish_reason, output.error, output.error_status) == ("error", "EngineCore died", 500)
+@pytest.mark.parametrize(
+    ("error", "message", "status"),
+    [
+        ('{"message":"Token id 9 is out of vocabulary","type":"BadRequestError","param":null,"code":400}', "Token id 9", 400),
+        ('{"message":"EngineCore died","type":"InternalServerError","code":500}', "EngineCore died", 500),
+        ('{"message":"odd","code":7}', "odd", None),
+        ('"just words"', "just words", None),
+    ],
+)
+def test_error_in_the_stream_has_its_words_and_status(error: str, message: str, status: int | None) -> None:
+    """vLLM refuses an unknown id like this, and says so when a generation fails; a code that is no status is none."""
+    output = Vllm().begin(request()).read(b'{"error": %b}' % error.encode())
+    assert (output.finish_reason, output.error_status) == ("error", status)
+    assert output.error is not None
+    assert output.error.startswith(message)
 
 
 @pytest.mark.parametrize(

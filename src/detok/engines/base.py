@@ -45,7 +45,12 @@ class EngineOutput:
     error: str | None = None
     """With ``finish_reason="error"``: what went wrong, in the engine's words."""
     error_status: int | None = None
-    """With it the HTTP status, if the engine said one: 400 to 499 is the request's fault. SGLang refuses requests like this."""
+    """
+    With it the HTTP status, if the engine said one: 400 to 499 is the request's fault.
+
+    vLLM (a prompt that is too long, an id that is out of vocabulary) and SGLang refuse streamed requests like this, after they
+    took them. So a server that wants to answer with that status waits for the first output.
+    """
 
 
 class Engine(Protocol):
