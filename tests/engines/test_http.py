@@ -54,7 +54,7 @@ async def refused(fake: FakeEngine, dialect: Dialect, **options: Any) -> EngineE
 
 @pytest.mark.parametrize(("name", "dialect", "step"), [("vllm.sse", Vllm(), 1), ("sglang-cumulative.sse", Sglang(), 13)])
 def test_stream_cut_at_every_byte_gives_the_same_ids(name: str, dialect: Dialect, step: int) -> None:
-    """Two pieces for every cut (of one engine; the cutting is the same for all), and all bytes one by one, over one connection."""
+    """Two pieces for every cut (of one engine: all are cut the same way), and all bytes one by one, over one connection."""
 
     async def main() -> None:
         data = recorded(name)
