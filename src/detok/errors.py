@@ -1,7 +1,7 @@
 """Every error that detok raises on purpose; anything else that comes out is a bug of ours.
 
 The tree keeps the caller's faults (`UsageError` and its children) apart from faults of the data that was handed in
-(`SourceError`, `SnapshotError`). A wrong type is a `TokenTypeError`, which is also a `TypeError`.
+(`SourceError`, `SnapshotError`) and of an engine (`EngineError`). A wrong type is a `TokenTypeError`, which is a `TypeError` too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ __all__ = [
     "EncodeUnsupported",
     "EncoderBusy",
     "EncoderClosed",
+    "EngineError",
     "MessageError",
     "MissingExtra",
     "OptionError",
@@ -234,3 +235,33 @@ class MissingExtra(DetokError, ImportError):
 
     def __str__(self) -> str:
         return f"{self.purpose} needs the library {self.library!r}; install it with: pip install 'detok[{self.extra}]'"
+
+
+class EngineError(DetokError):
+    """An engine refused a request, cannot be reached, or broke off."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        engine: str | None = None,
+        status: int | None = None,
+        type: str | None = None,
+        code: str | int | None = None,
+        param: str | None = None,
+    ) -> None:
+        """
+        Args:
+            message: In the engine's own words, if it said any. It names no address, so that a client may read it.
+            engine: Which engine, for the operator's eyes.
+            status: The HTTP status that it answered; None if it answered none.
+            type: What it calls the kind of the error.
+            code: Its own code for it.
+            param: The field of the request that it names.
+        """
+        super().__init__(message)
+        self.message, self.engine, self.status, self.type, self.code, self.param = message, engine, status, type, code, param
+
+    def __str__(self) -> str:
+        status = "" if self.status is None else f" (status {self.status})"
+        return f"{self.engine or 'the engine failed'}: {self.message}{status}"
