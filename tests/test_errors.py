@@ -21,6 +21,9 @@ EXAMPLES = [
     detok.EncodeUnsupported("this", instead="use that"),
     detok.SnapshotError("damaged"),
     detok.StreamFinished(),
+    detok.DuplicateRequest("a"),
+    detok.UnknownRequest("a"),
+    detok.EngineError("it is away"),
 ]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .core.decoder import Decoder
 from .core.options import DecodeOptions
+from .core.request.batch import BatchDecoder, Row
 from .core.request.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
 from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob, chat_logprobs, completion_logprobs
 from .core.request.options import RequestOptions
@@ -25,7 +26,9 @@ from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
 from .errors import (
     DetokError,
+    DuplicateRequest,
     EncodeUnsupported,
+    EngineError,
     MissingExtra,
     OptionError,
     RequestFinished,
@@ -35,6 +38,7 @@ from .errors import (
     StreamFinished,
     TokenTypeError,
     UnknownDecoder,
+    UnknownRequest,
     UnknownTokenId,
     UsageError,
 )
@@ -47,13 +51,16 @@ __version__ = "0.1.0"
 __all__ = [
     "CHANNEL_TABLES",
     "EMBEDDED",
+    "BatchDecoder",
     "ChannelDelta",
     "ChannelTable",
     "DecodeOptions",
     "Decoder",
     "Delimiter",
     "DetokError",
+    "DuplicateRequest",
     "EncodeUnsupported",
+    "EngineError",
     "Logprob",
     "MissingExtra",
     "OptionError",
@@ -62,6 +69,7 @@ __all__ = [
     "RequestFinished",
     "RequestOptions",
     "RequestOutput",
+    "Row",
     "SnapshotError",
     "SourceError",
     "Special",
@@ -74,6 +82,7 @@ __all__ = [
     "Tokenizer",
     "TopLogprob",
     "UnknownDecoder",
+    "UnknownRequest",
     "UnknownTokenId",
     "UsageError",
     "Vocabulary",

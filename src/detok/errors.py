@@ -8,7 +8,9 @@ from __future__ import annotations
 
 __all__ = [
     "DetokError",
+    "DuplicateRequest",
     "EncodeUnsupported",
+    "EngineError",
     "MissingExtra",
     "OptionError",
     "RequestFinished",
@@ -18,6 +20,7 @@ __all__ = [
     "StreamFinished",
     "TokenTypeError",
     "UnknownDecoder",
+    "UnknownRequest",
     "UnknownTokenId",
     "UsageError",
 ]
@@ -101,6 +104,28 @@ class RequestFinished(StreamFinished):
         )
 
 
+class DuplicateRequest(UsageError):
+    """A request was opened with the id of one that is open."""
+
+    def __init__(self, request_id: object) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        return f"the request {self.request_id!r} is open already; give each request an id of its own"
+
+
+class UnknownRequest(UsageError, LookupError):
+    """A step or an end came for a request that is not open."""
+
+    def __init__(self, request_id: object) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        return f"no request {self.request_id!r} is open; it was never opened, or it has ended"
+
+
 class StopRegexTimeout(UsageError, TimeoutError):
     """A stop pattern took longer than `stop_regex_timeout`; the request is as it was before that step."""
 
@@ -139,6 +164,17 @@ _DECODERS = "known are ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace,
 
 class SnapshotError(DetokError, ValueError):
     """A snapshot that does not belong here, is of another version, or was changed on its way."""
+
+
+class EngineError(DetokError, RuntimeError):
+    """An engine failed, or said that it cannot go on with a request."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the engine failed: {self.problem}"
 
 
 class EncodeUnsupported(DetokError, NotImplementedError):
