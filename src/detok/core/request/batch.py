@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, SupportsIndex
 
-from ...errors import DuplicateRequest, UnknownRequest
+from ...errors import DuplicateRequest, RequestFinished, UnknownRequest
+from ..automaton import Node
+from ..ids import as_ids
 from .options import RequestOptions
 from .output import RequestOutput
+from .places import Memory, Move, Place, Places
 from .plan import Plan, RequestedOf
-from .progress import Progress
+from .progress import MAX_UNASKED, Progress
 from .request import FinishReason, RequestDecoder
 
 __all__ = ["BatchDecoder", "Row"]
+
+# The plans and places of so many different options are kept for requests to come.
+MAX_PLANS = 64
+# So many usual tokens are taken before `Progress` catches up; counting down from there is done in small integers.
+MAX_STRETCH = 1 << 20
 
 
 class Row(NamedTuple):
@@ -45,8 +54,9 @@ class BatchDecoder:
     """
 
     def __init__(self, decoder: RequestedOf) -> None:
-        self._decoder = decoder
-        self._requests: dict[Hashable, RequestDecoder] = {}
+        self._memory = Memory()
+        self._places_of = lru_cache(maxsize=MAX_PLANS)(partial(_places_of, decoder, self._memory))
+        self._lanes: dict[Hashable, _Lane] = {}
 
     def open(self, request_id: Hashable, prompt_ids: Iterable[SupportsIndex] = (), options: RequestOptions | None = None) -> None:
         """
@@ -60,21 +70,25 @@ class BatchDecoder:
             DuplicateRequest: There is one of this id.
             OptionError, MissingExtra, TokenTypeError, UnknownTokenId: As ``tokenizer.request``.
         """
-        if request_id in self._requests:
+        if request_id in self._lanes:
             raise DuplicateRequest(request_id)
-        plan = Plan(self._decoder, RequestOptions() if options is None else options)
-        self.adopt(request_id, RequestDecoder(plan, Progress(plan, plan.machine.behind(prompt_ids))))
+        places = self._places_of(RequestOptions() if options is None else options)
+        at = Progress(places.plan, places.plan.machine.behind(prompt_ids))
+        self._lanes[request_id] = _Lane(RequestDecoder(places.plan, at), places)
 
     def adopt(self, request_id: Hashable, request: RequestDecoder) -> None:
         """
-        Take a request that was begun elsewhere, as ``tokenizer.restore_request`` gives it.
+        Take a request that was begun elsewhere, as ``tokenizer.restore_request`` gives it. It is fed here alone from now on.
 
         Raises:
             DuplicateRequest: There is one of this id.
+            RequestFinished: It has ended.
         """
-        if request_id in self._requests:
+        if request_id in self._lanes:
             raise DuplicateRequest(request_id)
-        self._requests[request_id] = request
+        if request.finish_reason is not None:
+            raise RequestFinished(request.finish_reason)
+        self._lanes[request_id] = _Lane(request, self._places_of(request._plan.options))
 
     def step(self, rows: Iterable[tuple[Any, ...]]) -> list[RequestOutput]:
         """
@@ -86,30 +100,39 @@ class BatchDecoder:
         Args:
             rows: Each a `Row`, or a tuple of its five fields.
         """
-        return [self._row(*row) for row in rows]
+        lanes = self._lanes
+        outputs: list[RequestOutput] = []
+        add = outputs.append
+        for request_id, token_ids, finish_reason, logprobs, stop_reason in rows:
+            try:
+                lane = lanes[request_id]
+                # The usual row: one token, of which it is remembered what it does in this place.
+                if len(token_ids) == 1 and lane.left and finish_reason is None and logprobs is None:
+                    token_id = token_ids[0]
+                    if type(token_id) is int:
+                        output, after, length, undecided = lane.place.moves[token_id]
+                        if undecided is None or lane.note(undecided, after):
+                            lane.place = after
+                            lane.left -= 1
+                            lane.given += length
+                            add(output)
+                            continue
+            except (KeyError, TypeError):
+                pass
+            add(self._row(request_id, token_ids, finish_reason, logprobs, stop_reason))
+        return outputs
 
     def _row(self, request_id: Hashable, token_ids: Any, finish_reason: Any, logprobs: Any, stop_reason: Any) -> RequestOutput:
-        request = self._requests.get(request_id)
-        if request is None:
-            output = RequestOutput()
-            output.finish_reason, output.error = "error", UnknownRequest(request_id)
-            return output
+        """A row that is not the usual one, or not yet."""
+        lane = self._lanes.get(request_id)
+        if lane is None:
+            return _error(UnknownRequest(request_id))
         try:
-            output = request.feed(token_ids, logprobs, finish_reason, stop_reason)
+            output = lane.feed(token_ids, logprobs, finish_reason, stop_reason)
         except Exception as error:
-            output = self._failed(request, error)
+            output = lane.fail(error)
         if output.finish_reason is not None:
-            del self._requests[request_id]
-        return output
-
-    @staticmethod
-    def _failed(request: RequestDecoder, error: Exception) -> RequestOutput:
-        try:
-            output = request.finish("error")
-        except Exception:
-            output = RequestOutput()
-            output.finish_reason = "error"
-        output.error = error
+            del self._lanes[request_id]
         return output
 
     def close(
@@ -136,23 +159,131 @@ class BatchDecoder:
             UnknownRequest: None of this id is open.
         """
         request = self.request(request_id)
-        del self._requests[request_id]
+        del self._lanes[request_id]
         return request
 
     def request(self, request_id: Hashable) -> RequestDecoder:
         """
-        Return an open request, to be looked at.
+        Return an open request as it stands now, to be looked at and not to be fed.
 
         Raises:
             UnknownRequest: None of this id is open.
         """
-        request = self._requests.get(request_id)
-        if request is None:
+        lane = self._lanes.get(request_id)
+        if lane is None:
             raise UnknownRequest(request_id)
-        return request
+        lane.catch_up()
+        return lane.request
 
     def __contains__(self, request_id: Hashable) -> bool:
-        return request_id in self._requests
+        return request_id in self._lanes
 
     def __len__(self) -> int:
-        return len(self._requests)
+        return len(self._lanes)
+
+
+class _Lane:
+    """
+    An open request in the table. While its tokens are usual ones it goes from place to place, and its `Progress` stays behind.
+
+    Args:
+        request: Which one.
+        places: Those of its options.
+    """
+
+    __slots__ = ("_allowed", "_places", "given", "left", "place", "request", "tiling")
+
+    def __init__(self, request: RequestDecoder, places: Places) -> None:
+        self.request = request
+        self._places = places
+        self._stand()
+
+    def _stand(self) -> None:
+        """Stand where the request stands."""
+        at = self.request._at
+        self.tiling = at.tiling
+        self.place = self._places.at(at.node, at.candidate)
+        self.left = self._allowed = max(0, min(at.quick_until - at.count, MAX_STRETCH))
+        """So many tokens may go from place to place."""
+        self.given = 0
+        """Characters that came out on the way."""
+
+    def catch_up(self) -> None:
+        """Let the request stand where this lane does."""
+        if self.left != self._allowed:
+            self.request._at.follow(self.place.node, self.place.candidate, self._allowed - self.left, self.given)
+            self._allowed = self.left
+            self.given = 0
+
+    def note(self, undecided: tuple[int, Node, str], after: Place) -> bool:
+        """Remember a token whose part of the text is still open, if these are few; say whether they are."""
+        if after.settled:
+            self.tiling.clear()
+        elif len(self.tiling.steps) < MAX_UNASKED:
+            self.tiling.steps.append(undecided)
+        else:
+            return False
+        return True
+
+    def feed(self, token_ids: Any, logprobs: Any, finish_reason: Any, stop_reason: Any) -> RequestOutput:
+        """As `RequestDecoder.feed`."""
+        ids = as_ids(token_ids)
+        if finish_reason is None and logprobs is None and len(ids) > 1:
+            moves = self._moves(ids)
+            if len(moves) == len(ids):
+                return self._walk(ids, moves)
+        self.catch_up()
+        before = self.place if self.left else None
+        output = self.request.feed(ids, logprobs, finish_reason, stop_reason)
+        if output.finish_reason is None:
+            self._stand()
+            if before is not None and logprobs is None:
+                self._learn(before, ids)
+        return output
+
+    def fail(self, error: Exception) -> RequestOutput:
+        """End a request that cannot go on, with all that was held."""
+        try:
+            self.catch_up()
+            output = self.request.finish("error")
+        except Exception:
+            return _error(error)
+        output.finish_reason, output.error = "error", error
+        return output
+
+    def _moves(self, ids: list[int]) -> list[Move]:
+        """The moves of these ids from here, as far as they are remembered and may be taken."""
+        place, moves = self.place, []
+        for token_id in ids[: min(self.left, MAX_UNASKED - len(self.tiling.steps))]:
+            move = place.moves.get(token_id)
+            if move is None:
+                break
+            moves.append(move)
+            place = move.after
+        return moves
+
+    def _walk(self, ids: list[int], moves: list[Move]) -> RequestOutput:
+        for move in moves:
+            if move.undecided is not None:
+                self.note(move.undecided, move.after)
+            self.place = move.after
+            self.left -= 1
+            self.given += move.length
+        return RequestOutput("".join([move.output.text for move in moves]), ids)
+
+    def _learn(self, place: Place, ids: list[int]) -> None:
+        for token_id in ids:
+            move = place.moves.get(token_id) or self._places.learn(place, token_id)
+            if move is None:
+                return
+            place = move.after
+
+
+def _places_of(decoder: RequestedOf, memory: Memory, options: RequestOptions) -> Places:
+    return Places(Plan(decoder, options), memory)
+
+
+def _error(error: Exception) -> RequestOutput:
+    output = RequestOutput()
+    output.finish_reason, output.error = "error", error
+    return output

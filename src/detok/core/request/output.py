@@ -96,7 +96,7 @@ class RequestOutput:
     __hash__ = None  # type: ignore[assignment]  # it holds lists
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{field}={value!r}" for field, value in self.__dict__.items() if value is not None)
+        given = ", ".join(f"{field}={value!r}" for field, value in self.as_dict().items() if value is not None)
         return f"RequestOutput({given})"
 
 
