@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.ids import as_ids
 from .base import EngineRequest
-from .scripted import Script, ScriptedEngine, ScriptStep
+from .scripted import Script, ScriptedEngine, one_by_one
 
 __all__ = ["EchoEngine"]
 
@@ -18,7 +18,4 @@ class EchoEngine(ScriptedEngine):
 
     def script(self, request: EngineRequest) -> Script:
         """The ids of the prompt."""
-        ids = as_ids(request.prompt_ids, where="prompt_ids")
-        if not ids:
-            return [ScriptStep(finish_reason="stop")]
-        return [*(ScriptStep((token_id,)) for token_id in ids[:-1]), ScriptStep((ids[-1],), None, "stop")]
+        return one_by_one(as_ids(request.prompt_ids, where="prompt_ids"))

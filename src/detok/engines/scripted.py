@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from asyncio import Event, get_running_loop, sleep
-from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -14,7 +13,7 @@ from ..core.request.request import FinishReason
 from ..errors import DuplicateRequest, OptionError
 from .base import EngineOutput, EngineRequest
 
-__all__ = ["Script", "ScriptStep", "ScriptedEngine", "cut"]
+__all__ = ["Script", "ScriptStep", "ScriptedEngine", "cut", "one_by_one", "regrouped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class ScriptedEngine(ABC):
         self._max_batch = _at_least_1("max_batch", max_batch)
         sizes = (step_tokens,) if isinstance(step_tokens, int) else () if step_tokens is None else tuple(step_tokens)
         self._sizes = tuple(_at_least_1("step_tokens", size) for size in sizes)
-        self._waiting: deque[tuple[str, Iterator[ScriptStep]]] = deque()
+        self._waiting: dict[str, Iterator[ScriptStep]] = {}
         self._running: dict[str, Iterator[ScriptStep]] = {}
         self._woken = Event()
         self._closed = False
@@ -67,14 +66,14 @@ class ScriptedEngine(ABC):
             DuplicateRequest: There is one of this id.
             OptionError: `max_tokens` is not possible.
         """
-        if request.request_id in self._running or any(request.request_id == waiting for waiting, _ in self._waiting):
+        if request.request_id in self._running or request.request_id in self._waiting:
             raise DuplicateRequest(request.request_id)
         script = self.script(request)
         if self._sizes:
             script = regrouped(script, self._sizes)
         if (most := request.sampling.get("max_tokens")) is not None:
             script = cut(script, _at_least_1("max_tokens", most))
-        self._waiting.append((request.request_id, iter(script)))
+        self._waiting[request.request_id] = iter(script)
         self._woken.set()
 
     async def outputs(self) -> AsyncIterator[list[EngineOutput]]:
@@ -97,8 +96,8 @@ class ScriptedEngine(ABC):
 
     def _step(self) -> list[EngineOutput]:
         while self._waiting and len(self._running) < self._max_batch:
-            request_id, steps = self._waiting.popleft()
-            self._running[request_id] = steps
+            request_id = next(iter(self._waiting))
+            self._running[request_id] = self._waiting.pop(request_id)
         outputs = []
         for request_id, steps in list(self._running.items()):
             step = next(steps)
@@ -118,10 +117,9 @@ class ScriptedEngine(ABC):
 
     async def abort(self, request_ids: Sequence[str]) -> None:
         """Stop these requests, as far as they are here."""
-        gone = set(request_ids)
-        for request_id in gone:
+        for request_id in request_ids:
             self._running.pop(request_id, None)
-        self._waiting = deque(one for one in self._waiting if one[0] not in gone)
+            self._waiting.pop(request_id, None)
 
     async def close(self) -> None:
         """End everything; `outputs` ends."""
@@ -129,6 +127,11 @@ class ScriptedEngine(ABC):
         self._running.clear()
         self._waiting.clear()
         self._woken.set()
+
+
+def one_by_one(ids: Sequence[int]) -> list[ScriptStep]:
+    """Return the script of one id a step, which ends with "stop"."""
+    return [*(ScriptStep((token_id,)) for token_id in ids[:-1]), ScriptStep(tuple(ids[-1:]), None, "stop")]
 
 
 def cut(script: Script, most: int) -> list[ScriptStep]:

@@ -60,15 +60,17 @@ def assert_like_requests(
         batch.open(number, (), wanted)
     steps = [[*split(ids, where), ()] for ids, _, where in asked]
     for turn in range(max(map(len, steps))):
-        rows = []
+        rows, numbers = [], []
         for number, mine in enumerate(steps):
             if turn < len(mine) and not alone[number].finished:
                 # The last step is the engine's end.
+                numbers.append(number)
                 rows.append(detok.Row(number, mine[turn], "length" if turn == len(mine) - 1 else None))
-        expected = [alone[row.request_id].feed(row.token_ids, None, row.finish_reason) for row in rows]
+        expected = [
+            alone[number].feed(steps[number][turn], None, row.finish_reason) for number, row in zip(numbers, rows, strict=True)
+        ]
         assert batch.step(rows) == expected
-        for row in rows:
-            number = row.request_id
+        for number in numbers:
             assert (number in batch) is not alone[number].finished
             if number in batch and turn % 2:
                 assert batch.request(number).held == alone[number].held
@@ -136,7 +138,7 @@ def test_rows_of_several_ids_are_looked_up_too(monkeypatch: pytest.MonkeyPatch) 
     for name in "one", "two":
         batch.open(name)
     first = [batch.step([detok.Row("one", step)])[0] for step in steps]
-    monkeypatch.setattr(batches.RequestDecoder, "feed", None)
+    monkeypatch.setattr(detok.RequestDecoder, "feed", None)
     assert [batch.step([detok.Row("two", step)])[0] for step in steps] == first
 
 
@@ -199,8 +201,8 @@ def test_numpy_ids_are_taken_as_they_are(dtype: Any) -> None:
         assert array == listed
         assert {type(token_id) for token_id in array.token_ids} == {int}
     column = np.array([[7], [8]], dtype)
-    step = batch.step(zip(("array", "list"), column, repeat(None), repeat(None), repeat(None)))  # noqa: B905  # without an end
-    assert [output.token_ids for output in step] == [[7], [8]]
+    outputs = batch.step(zip(("array", "list"), column, repeat(None), repeat(None), repeat(None)))
+    assert [output.token_ids for output in outputs] == [[7], [8]]
 
 
 @pytest.mark.parametrize("bad", [[True], [1.0], ["1"], "1", None, 5, [None], [5.0, 5], np.array([1.5]), np.array(3)])
@@ -242,9 +244,10 @@ def test_second_open_of_an_id_is_refused() -> None:
     """The first one goes on; after its end the id is free."""
     batch = detok.BatchDecoder(EMBEDDED)
     batch.open("a")
-    for again in (lambda: batch.open("a"), lambda: batch.adopt("a", EMBEDDED.request())):
-        with pytest.raises(detok.DuplicateRequest, match="'a'"):
-            again()
+    with pytest.raises(detok.DuplicateRequest, match="'a'"):
+        batch.open("a")
+    with pytest.raises(detok.DuplicateRequest, match="'a'"):
+        batch.adopt("a", EMBEDDED.request())
     assert batch.step([detok.Row("a", usual("x"))])[0].text == "x"
     batch.close("a")
     batch.open("a")
@@ -305,9 +308,9 @@ def test_released_request_goes_on_elsewhere() -> None:
         there.adopt("a", EMBEDDED.restore_request(json.loads(json.dumps(here.release("a").snapshot()))))
         here, there = there, here
     assert text + here.close("a").text == EMBEDDED.decode(ids)
+    ended = EMBEDDED.request()
+    ended.finish()
     with pytest.raises(detok.RequestFinished):
-        ended = EMBEDDED.request()
-        ended.finish()
         here.adopt("b", ended)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     """What a step gave one request. Any tuple of these five will do, such as ``zip`` makes of columns."""
 
     request_id: Hashable
-    token_ids: Sequence[SupportsIndex]
+    token_ids: Iterable[SupportsIndex]
     finish_reason: FinishReason | None = None
     logprobs: Iterable[Any] | None = None
     stop_reason: str | int | None = None

@@ -2,7 +2,8 @@
 Rows that are remembered: where a usual token leads from a place, and the output that it gives.
 
 A place is where a stream and its search for stop strings stand, together. What a token does there is a fact about the options,
-the same for all requests that share them; so the whole answer is kept, output object and all, and a row is one look-up. Only facts are taken over that `Node.moves` and `Candidate.moves` know already: a stop never completes in one of them.
+the same for all requests that share them; so the whole answer is kept, output object and all, and a row is one look-up. Only
+facts are taken over that `Node.moves` and `Candidate.moves` know already: a stop never completes in one of them.
 """
 
 from __future__ import annotations
