@@ -82,6 +82,7 @@ class OutputProcessor:
         self._waiting_rows = 0
         self._reader: asyncio.Task[None] | None = None
         self._failure: EngineError | None = None
+        self._closed = False
         self._to_abort: list[str] = []
         self._aborter: asyncio.Task[None] | None = None
         self._add_gauges()
@@ -265,6 +266,9 @@ class OutputProcessor:
 
     async def close(self) -> None:
         """End all requests with "abort", and close the engine. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         if self._failure is None:
             self._failure = EngineError("the frontend is closed")
         if self._reader is not None:

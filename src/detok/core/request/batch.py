@@ -107,13 +107,13 @@ class BatchDecoder:
             try:
                 lane = lanes[request_id]
                 # The usual row: one token, of which it is remembered what it does in this place.
-                if len(token_ids) == 1 and lane.left and finish_reason is None and logprobs is None:
+                if len(token_ids) == 1 and lane.taken < lane.quick and finish_reason is None and logprobs is None:
                     token_id = token_ids[0]
                     if type(token_id) is int:
                         output, after, length, undecided = lane.place.moves[token_id]
                         if undecided is None or lane.note(undecided, after):
                             lane.place = after
-                            lane.left -= 1
+                            lane.taken += 1
                             lane.given += length
                             add(output)
                             continue
@@ -191,11 +191,12 @@ class _Lane:
         places: Those of its options.
     """
 
-    __slots__ = ("_allowed", "_places", "given", "left", "place", "request", "tiling")
+    __slots__ = ("_allowed", "_collected", "_places", "given", "place", "quick", "request", "taken", "tiling")
 
     def __init__(self, request: RequestDecoder, places: Places) -> None:
         self.request = request
         self._places = places
+        self._collected = None if places.plan.gives_at_once else request._collected
         self._stand()
 
     def _stand(self) -> None:
@@ -203,17 +204,20 @@ class _Lane:
         at = self.request._at
         self.tiling = at.tiling
         self.place = self._places.at(at.node, at.candidate)
-        self.left = self._allowed = max(0, min(at.quick_until - at.count, MAX_STRETCH))
+        self._allowed = max(0, min(at.quick_until - at.count, MAX_STRETCH))
         """So many tokens may go from place to place."""
+        self.quick = self._allowed if self._collected is None else 0
+        """So many of them may give the very outputs that are remembered."""
+        self.taken = 0
+        """So many have gone."""
         self.given = 0
         """Characters that came out on the way."""
 
     def catch_up(self) -> None:
         """Let the request stand where this lane does."""
-        if self.left != self._allowed:
-            self.request._at.follow(self.place.node, self.place.candidate, self._allowed - self.left, self.given)
-            self._allowed = self.left
-            self.given = 0
+        if self.taken:
+            self.request._at.follow(self.place.node, self.place.candidate, self.taken, self.given)
+            self._stand()
 
     def note(self, undecided: tuple[int, Node, str], after: Place) -> bool:
         """Remember a token whose part of the text is still open, if these are few; say whether they are."""
@@ -228,12 +232,12 @@ class _Lane:
     def feed(self, token_ids: Any, logprobs: Any, finish_reason: Any, stop_reason: Any) -> RequestOutput:
         """As `RequestDecoder.feed`."""
         ids = as_ids(token_ids)
-        if finish_reason is None and logprobs is None and len(ids) > 1:
+        if finish_reason is None and logprobs is None and ids:
             moves = self._moves(ids)
             if len(moves) == len(ids):
                 return self._walk(ids, moves)
         self.catch_up()
-        before = self.place if self.left else None
+        before = self.place if self._allowed else None
         output = self.request.feed(ids, logprobs, finish_reason, stop_reason)
         if output.finish_reason is None:
             self._stand()
@@ -254,7 +258,7 @@ class _Lane:
     def _moves(self, ids: list[int]) -> list[Move]:
         """The moves of these ids from here, as far as they are remembered and may be taken."""
         place, moves = self.place, []
-        for token_id in ids[: min(self.left, MAX_UNASKED - len(self.tiling.steps))]:
+        for token_id in ids[: min(self._allowed - self.taken, MAX_UNASKED - len(self.tiling.steps))]:
             move = place.moves.get(token_id)
             if move is None:
                 break
@@ -266,10 +270,11 @@ class _Lane:
         for move in moves:
             if move.undecided is not None:
                 self.note(move.undecided, move.after)
-            self.place = move.after
-            self.left -= 1
             self.given += move.length
-        return RequestOutput("".join([move.output.text for move in moves]), ids)
+        self.place = moves[-1].after
+        self.taken += len(ids)
+        output = RequestOutput("".join([move.output.text for move in moves]), ids)
+        return output if self._collected is None else self._collected.add(output)
 
     def _learn(self, place: Place, ids: list[int]) -> None:
         for token_id in ids:
