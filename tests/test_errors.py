@@ -33,6 +33,8 @@ EXAMPLES = [
     detok.DoubleBos(1, text="<s>"),
     detok.ChatTemplateError("default", line=3, problem="roles must alternate"),
     detok.ChatTemplateError("default", line=None, problem="it is too long"),
+    detok.DuplicateRequest("a"),
+    detok.UnknownRequest("a"),
 ]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .core.decoder import Decoder
 from .core.options import DecodeOptions
+from .core.request.batch import BatchDecoder, Row
 from .core.request.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
 from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob, chat_logprobs, completion_logprobs
 from .core.request.options import RequestOptions
@@ -27,6 +28,7 @@ from .errors import (
     ChatTemplateError,
     DetokError,
     DoubleBos,
+    DuplicateRequest,
     EncoderBusy,
     EncoderClosed,
     EncodeUnsupported,
@@ -42,6 +44,7 @@ from .errors import (
     StreamFinished,
     TokenTypeError,
     UnknownDecoder,
+    UnknownRequest,
     UnknownTokenId,
     UsageError,
 )
@@ -56,6 +59,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CHANNEL_TABLES",
     "EMBEDDED",
+    "BatchDecoder",
     "ChannelDelta",
     "ChannelTable",
     "ChatTemplateError",
@@ -65,6 +69,7 @@ __all__ = [
     "DetokError",
     "DoubleBos",
     "DoubleBosWarning",
+    "DuplicateRequest",
     "EncodeUnsupported",
     "EncoderBusy",
     "EncoderClosed",
@@ -79,6 +84,7 @@ __all__ = [
     "RequestFinished",
     "RequestOptions",
     "RequestOutput",
+    "Row",
     "SnapshotError",
     "SourceError",
     "Special",
@@ -92,6 +98,7 @@ __all__ = [
     "Tokenizer",
     "TopLogprob",
     "UnknownDecoder",
+    "UnknownRequest",
     "UnknownTokenId",
     "UsageError",
     "Vocabulary",

@@ -10,6 +10,7 @@ __all__ = [
     "ChatTemplateError",
     "DetokError",
     "DoubleBos",
+    "DuplicateRequest",
     "EncodeUnsupported",
     "EncoderBusy",
     "EncoderClosed",
@@ -25,6 +26,7 @@ __all__ = [
     "StreamFinished",
     "TokenTypeError",
     "UnknownDecoder",
+    "UnknownRequest",
     "UnknownTokenId",
     "UsageError",
 ]
@@ -106,6 +108,28 @@ class RequestFinished(StreamFinished):
             f"the request has ended ({self.finish_reason}) and takes no more ids; open a new one with tokenizer.request(), "
             'or ask for after_finish="ignore"'
         )
+
+
+class DuplicateRequest(UsageError):
+    """A request was opened with the id of one that is open."""
+
+    def __init__(self, request_id: object) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        return f"the request {self.request_id!r} is open already; give each request an id of its own"
+
+
+class UnknownRequest(UsageError, LookupError):
+    """A step or an end came for a request that is not open."""
+
+    def __init__(self, request_id: object) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        return f"no request {self.request_id!r} is open; it was never opened, or it has ended"
 
 
 class StopRegexTimeout(UsageError, TimeoutError):

@@ -28,6 +28,9 @@ def as_ids(values: Iterable[SupportsIndex], *, where: str = "token_ids") -> list
     if type(values) is list and len(values) == 1 and type(values[0]) is int:
         return [values[0]]  # nearly every step of nearly every engine
     sequence = as_sequence(values, where=where)
+    if hasattr(sequence, "tolist") and isinstance(listed := sequence.tolist(), list) and set(map(type, listed)) <= {int}:
+        # numpy makes Python's integers of its own faster than anybody else.
+        return listed
     if set(map(type, sequence)) <= {int}:
         return list(sequence)  # type: ignore[arg-type]  # the line above looked at every one
     return [as_id(value, where=where, position=position) for position, value in enumerate(sequence)]

@@ -34,6 +34,9 @@ class RequestOutput:
     text_end: int | None = None
     """At the end: how many characters the request has in all."""
 
+    error: Exception | None = None
+    """With ``finish_reason="error"``: what went wrong."""
+
     logprobs: list[TokenLogprob] | None = None
     """Of the tokens whose part of the text is out. None if the request has none."""
 
@@ -94,11 +97,11 @@ class RequestOutput:
     __hash__ = None  # type: ignore[assignment]  # it holds lists
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{field}={value!r}" for field, value in self.__dict__.items() if value is not None)
+        given = ", ".join(f"{field}={value!r}" for field, value in self.as_dict().items() if value is not None)
         return f"RequestOutput({given})"
 
 
-END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "tokens_kept", "text_end")
+END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "tokens_kept", "text_end", "error")
 _FIELDS = ("text", "token_ids", *END_FIELDS, "logprobs", "segments", "channels", "cumulative")
 
 

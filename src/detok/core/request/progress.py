@@ -139,6 +139,14 @@ class Progress:
         if self.plan.search is not None and self.plan.search.holds:
             self.held = candidate.text
 
+    def follow(self, node: Node, candidate: Candidate | None, count: int, given: int) -> None:
+        """Stand where so many tokens have led that a `BatchDecoder` took by `Places`, and that gave so many characters."""
+        if candidate is not None:
+            self.become(candidate)
+        self.count += count
+        self.given += given
+        self.go_to(node)
+
     def feed(self, ids: Sequence[int], logprobs: Sequence[Logprob], finish_reason: str | None, stop_reason: Any) -> RequestOutput:
         """
         Take the ids of one step, and the engine's end if it says one; return what is new.

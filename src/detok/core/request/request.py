@@ -89,7 +89,8 @@ class RequestDecoder:
                     at.count += 1
                     at.given += len(text)
                 if text is not None:
-                    return RequestOutput(text, [token_id])
+                    output = RequestOutput(text, [token_id])
+                    return output if at.plan.gives_at_once else self._collected.add(output)
         return self._feed(token_ids, logprobs, finish_reason, stop_reason)
 
     def finish(self, finish_reason: FinishReason = "stop", stop_reason: str | int | None = None) -> RequestOutput:

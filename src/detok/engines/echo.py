@@ -1,0 +1,21 @@
+"""`EchoEngine`: gives the prompt back, for everything that can be tried without a model."""
+
+from __future__ import annotations
+
+from ..core.ids import as_ids
+from .base import EngineRequest
+from .scripted import Script, ScriptedEngine, one_by_one
+
+__all__ = ["EchoEngine"]
+
+
+class EchoEngine(ScriptedEngine):
+    """
+    Answers each prompt with its ids, one a step if nothing else is said, and then ends with "stop".
+
+    Of the sampling options it knows `max_tokens`.
+    """
+
+    def script(self, request: EngineRequest) -> Script:
+        """The ids of the prompt."""
+        return one_by_one(as_ids(request.prompt_ids, where="prompt_ids"))

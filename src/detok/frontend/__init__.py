@@ -1,0 +1,1 @@
+"""Many requests at once: what stands between an engine and those who read its text."""

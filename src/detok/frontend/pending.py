@@ -1,0 +1,53 @@
+"""What a consumer has not read yet: outputs that wait for it, made one when it is slow."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..core.request.output import RequestOutput
+
+__all__ = ["Pending"]
+
+
+class Pending:
+    """
+    The outputs of one request between the processor and a consumer. The consumer gets all that waits as one output.
+
+    What waits is joined as it comes, neighbours of like size first, so that however slow a consumer is there are but a few
+    pieces, and no text is copied more often than their number doubles.
+    """
+
+    __slots__ = ("_pieces", "_waiter")
+
+    def __init__(self) -> None:
+        self._pieces: list[RequestOutput] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put(self, output: RequestOutput) -> bool:
+        """Add the next output, and say whether one was waiting already."""
+        pieces = self._pieces
+        was_waiting = bool(pieces)
+        pieces.append(output)
+        while len(pieces) > 1 and len(pieces[-2].token_ids) <= len(pieces[-1].token_ids):
+            later = pieces.pop()
+            pieces[-1] = pieces[-1].coalesce(later)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        return was_waiting
+
+    async def get(self) -> RequestOutput:
+        """Wait until there is something, and return all that there is. For one consumer."""
+        while not self._pieces:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        # From the end, where the pieces are small.
+        output = self._pieces.pop()
+        while self._pieces:
+            output = self._pieces.pop().coalesce(output)
+        return output
+
+    def __len__(self) -> int:
+        return len(self._pieces)

@@ -1,0 +1,293 @@
+"""`OutputProcessor`: an engine's batches of ids in, each request's outputs out, on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from itertools import count
+from time import perf_counter
+from typing import Any, SupportsIndex
+from uuid import uuid4
+
+from ..core.ids import as_ids
+from ..core.request.batch import BatchDecoder
+from ..core.request.options import RequestOptions
+from ..core.request.output import RequestOutput
+from ..core.request.request import FinishReason
+from ..engines.base import Engine, EngineOutput, EngineRequest
+from ..errors import EngineError, OptionError
+from ..tokenizers import Tokenizer
+from .metrics import FrontendMetrics
+from .pending import Pending
+
+__all__ = ["OutputProcessor"]
+
+# So many rows are decoded before others have their turn on the event loop: about 0.1 ms.
+CHUNK_SIZE = 128
+# An engine that does not take an abort in this time is told no more of it.
+ABORT_SECONDS = 5.0
+
+
+class _Request:
+    """An open request."""
+
+    __slots__ = ("id", "pending", "seconds", "silent")
+
+    def __init__(self, request_id: str) -> None:
+        self.id = request_id
+        self.pending = Pending()
+        self.seconds = 0.0
+        self.silent = 0
+        """Tokens since text came out."""
+
+
+class OutputProcessor:
+    """
+    Serves any number of requests from one engine. Everything of it belongs to one event loop.
+
+    A request ends here when the engine says so, when a stop is found in its text, or when its consumer goes away. In the last two
+    cases the engine is told to abort it, once; what it still sends for it is ignored.
+
+    >>> import asyncio, detok
+    >>> from detok.engines.echo import EchoEngine
+    >>> async def main():
+    ...     async with OutputProcessor(detok.load(detok.EMBEDDED), EchoEngine()) as frontend:
+    ...         async for output in frontend.generate("Hi 🦜! END.", options=detok.RequestOptions(stop="END")):
+    ...             print(repr(output.text), output.finish_reason)
+    >>> asyncio.run(main())  # doctest: +ELLIPSIS
+    'H' None
+    ...
+    '' stop
+
+    Args:
+        tokenizer: Whose ids the engine speaks.
+        engine: Where ids come from. It is closed with this object.
+        chunk_size: So many rows of a step are decoded at once; then others on the event loop have their turn.
+        metrics: Where it counts; its own if None.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, engine: Engine, *, chunk_size: int = CHUNK_SIZE, metrics: FrontendMetrics | None = None
+    ) -> None:
+        if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:
+            raise OptionError(option="chunk_size", value=chunk_size, accepted="it is an integer of at least 1")
+        self.tokenizer = tokenizer
+        self.engine = engine
+        self.metrics = FrontendMetrics() if metrics is None else metrics
+        self._chunk_size = chunk_size
+        self._batch = BatchDecoder(tokenizer)
+        self._requests: dict[str, _Request] = {}
+        self._name = uuid4().hex[:8]
+        self._numbers = count()
+        self._waiting_rows = 0
+        self._reader: asyncio.Task[None] | None = None
+        self._failure: EngineError | None = None
+        self._closed = False
+        self._to_abort: list[str] = []
+        self._aborter: asyncio.Task[None] | None = None
+        self._add_gauges()
+
+    def _add_gauges(self) -> None:
+        gauge = self.metrics.registry.gauge
+        gauge("detok_open_requests", "Requests that are open now.", lambda: len(self._requests))
+        gauge("detok_held_tokens", "Tokens since text last came out, of requests that hold some now.", self._held_tokens)
+        gauge("detok_waiting_rows", "Rows of the engine's step that are not decoded yet.", lambda: self._waiting_rows)
+        gauge("detok_waiting_outputs", "Requests with an output that its consumer has not read.", self._waiting_outputs)
+
+    async def generate(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        *,
+        options: RequestOptions | None = None,
+        sampling: Mapping[str, Any] | None = None,
+        request_id: str | None = None,
+    ) -> AsyncGenerator[RequestOutput, None]:
+        """
+        Run one request and give its outputs as they come; the last one says how it ended.
+
+        A consumer that is slow gets several outputs as one, and nothing is lost. One that goes away (the generator is closed, or
+        the task that reads it cancelled) ends the request.
+
+        Args:
+            prompt: Token ids, or a text for ``tokenizer.encode``.
+            options: Where the text ends, and how it is given.
+            sampling: What the engine is told, by vLLM's names. `max_tokens` is that of the options, if it is not here.
+            request_id: The beginning of the id that the engine sees.
+
+        Raises:
+            OptionError, TokenTypeError, MissingExtra: The prompt or an option is not possible.
+            EngineError: The engine has failed, or this object is closed. What fails later is in the last output.
+            Exception: Whatever the engine raises when it does not take the request.
+        """
+        request = await self._begin(prompt, options, sampling, request_id)
+        try:
+            while True:
+                output = await request.pending.get()
+                yield output
+                if output.finished:
+                    return
+        finally:
+            if self._forget(request):
+                self._abort(request.id)
+
+    async def _begin(
+        self, prompt: str | Sequence[SupportsIndex], options: RequestOptions | None, sampling: Any, request_id: str | None
+    ) -> _Request:
+        options = RequestOptions() if options is None else options
+        if isinstance(prompt, str):
+            # A long text takes milliseconds, in which others are served.
+            ids = await asyncio.to_thread(self.tokenizer.encode, prompt)
+        else:
+            ids = as_ids(prompt, where="prompt")
+        if self._failure is not None:
+            raise self._failure
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._read())
+        # With a number, so that late rows of a request that ended are never those of another.
+        request = _Request(f"{request_id or self._name}-{next(self._numbers)}")
+        self._batch.open(request.id, ids, options)
+        self._requests[request.id] = request
+        sampling = {} if sampling is None else dict(sampling)
+        if options.max_tokens is not None:
+            sampling.setdefault("max_tokens", options.max_tokens)
+        try:
+            await self.engine.submit(EngineRequest(request_id=request.id, prompt_ids=ids, sampling=sampling))
+        except BaseException as error:
+            # Cancelled on the way: nobody knows whether the engine has it.
+            if self._forget(request) and not isinstance(error, Exception):
+                self._abort(request.id)
+            raise
+        return request
+
+    async def _read(self) -> None:
+        """Take the engine's batches, as long as there are any."""
+        try:
+            async for outputs in self.engine.outputs():
+                for start in range(0, len(outputs), self._chunk_size):
+                    self._waiting_rows = len(outputs) - start
+                    self._step(outputs[start : start + self._chunk_size])
+                    self._waiting_rows = max(0, self._waiting_rows - self._chunk_size)
+                    await asyncio.sleep(0)
+            self._fail(EngineError("its outputs ended"))
+        except Exception as error:
+            failure = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
+            failure.__cause__ = None if failure is error else error
+            self._fail(failure)
+
+    def _step(self, outputs: Sequence[EngineOutput]) -> None:
+        """Decode one slice of a batch, and hand out what is due."""
+        requests, metrics = self._requests, self.metrics
+        known = [one for one in outputs if one.request_id in requests]
+        rows = [(one.request_id, one.token_ids, one.finish_reason, one.logprobs, one.stop_reason) for one in known]
+        metrics.ignored_rows.add(len(outputs) - len(known))
+        if not rows:
+            return
+        start = perf_counter()
+        given = self._batch.step(rows)
+        seconds = perf_counter() - start
+        each = seconds / len(rows)
+        tokens = coalesced = due = 0
+        for one, output in zip(known, given, strict=True):
+            request = requests.get(one.request_id)
+            if request is None:
+                # It ended in this very slice.
+                metrics.ignored_rows.add()
+                continue
+            taken = 0 if output.error else len(one.token_ids)
+            tokens += taken
+            request.seconds += each
+            request.silent = 0 if output.text else request.silent + taken
+            if output.finish_reason is not None:
+                self._end(request, one, output)
+            if output:
+                due += 1
+                coalesced += request.pending.put(output)
+        metrics.rows.add(len(rows))
+        metrics.tokens.add(tokens)
+        metrics.outputs.add(due)
+        metrics.coalesced.add(coalesced)
+        metrics.step_seconds.observe(seconds)
+        metrics.row_seconds.observe(each, len(rows))
+
+    def _end(self, request: _Request, last: EngineOutput, output: RequestOutput) -> None:
+        """Close the books on a request whose last output this is."""
+        del self._requests[request.id]
+        self.metrics.request_seconds.observe(request.seconds)
+        if last.finish_reason is None:
+            self._abort(request.id)
+        if output.finish_reason == "error":
+            self.metrics.errors.add()
+            if output.error is None:
+                output.error = EngineError(last.error or "it did not say why", status=last.error_status)
+
+    def _forget(self, request: _Request) -> bool:
+        """Take out a request whose consumer has gone; say whether it was still open."""
+        if self._requests.pop(request.id, None) is None:
+            return False
+        self._batch.release(request.id)
+        self.metrics.request_seconds.observe(request.seconds)
+        return True
+
+    def _fail(self, failure: EngineError) -> None:
+        """The engine is no more: end all requests."""
+        self._failure = failure
+        self._end_all("error", failure)
+
+    def _end_all(self, finish_reason: FinishReason, error: Exception | None) -> None:
+        for request in list(self._requests.values()):
+            decoder = self._batch.request(request.id)
+            self._forget(request)
+            try:
+                output = decoder.finish(finish_reason)
+            except Exception:
+                output = RequestOutput()
+                output.finish_reason = finish_reason
+            output.error = error
+            self.metrics.errors.add(error is not None)
+            request.pending.put(output)
+            self._abort(request.id)
+
+    def _abort(self, request_id: str) -> None:
+        """Tell the engine, from a task of its own: nobody here waits for that."""
+        self.metrics.aborts.add()
+        self._to_abort.append(request_id)
+        if self._aborter is None:
+            self._aborter = asyncio.create_task(self._send_aborts())
+
+    async def _send_aborts(self) -> None:
+        while self._to_abort:
+            ids, self._to_abort = self._to_abort, []
+            try:
+                async with asyncio.timeout(ABORT_SECONDS):
+                    await self.engine.abort(ids)
+            except Exception:
+                self.metrics.failed_aborts.add(len(ids))
+        self._aborter = None
+
+    async def close(self) -> None:
+        """End all requests with "abort", and close the engine. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._failure is None:
+            self._failure = EngineError("the frontend is closed")
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
+        self._end_all("abort", None)
+        if self._aborter is not None:
+            await self._aborter
+        await self.engine.close()
+
+    async def __aenter__(self) -> OutputProcessor:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    def _held_tokens(self) -> int:
+        silent = [request for request in self._requests.values() if request.silent]
+        return sum(request.silent for request in silent if self._batch.request(request.id).held)
+
+    def _waiting_outputs(self) -> int:
+        return sum(1 for request in self._requests.values() if request.pending)
