@@ -12,7 +12,7 @@ from detok.core.request.logprobs import Logprob
 from detok.engines.recordings import read_recording, read_recordings
 from detok.engines.scripted import ScriptStep
 
-HERE = Path(__file__).parent / "recordings"
+HERE = Path(__file__).parent / "replayed"
 
 
 def test_choices_of_a_stream_are_taken_apart() -> None:
