@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 import detok
 from detok.server.page import page_routes
+from scripts.headless import served
 from tests.support.browser import browser
 from tests.support.handmade import METASPACE, make
-from tests.support.http import served
 
 TOKENIZERS = {
     "embedded": detok.load(detok.EMBEDDED),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from typing import Any
 
 import httpx
@@ -43,6 +45,13 @@ def test_file_comes_with_the_headers_of_a_careful_page(path: str) -> None:
     assert {name: answer.headers[name] for name in HEADERS} == HEADERS
     again = asks("GET", path, headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+
+
+def test_page_without_its_libraries_names_the_extra() -> None:
+    """Whoever has not installed it is told how."""
+    code = "import sys; sys.modules['starlette'] = None; import detok.server.page"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "needs the library 'starlette'; install it with: pip install 'detok[serve]'" in done.stderr
 
 
 def test_policy_allows_nothing_but_the_page_itself() -> None:

@@ -79,5 +79,7 @@ export class Player {
   label(plays) {
     byId("play").textContent = plays ? "❚❚ Pause" : "▶ Play";
     byId("play").setAttribute("aria-pressed", String(plays));
+    // Read aloud, steps that come by themselves would only cut each other short.
+    byId("now").setAttribute("aria-live", plays ? "off" : "polite");
   }
 }
