@@ -53,7 +53,7 @@ class EncodingLibrary(Library, Protocol):
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
 
 
-class Tokenizer(Decoder, Prompting):
+class Tokenizer(Prompting, Decoder):
     """
     Ids to text and text to ids. Immutable; one serves any number of streams and threads.
 
