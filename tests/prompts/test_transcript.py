@@ -287,7 +287,7 @@ def test_what_is_no_message_is_named(message: Any) -> None:
 def test_message_without_a_template_is_refused() -> None:
     """And says what to do instead."""
     with pytest.raises(detok.OptionError, match="add_text"):
-        EMBEDDED.transcript().add_message(user("Hi"))
+        Transcript(EMBEDDED).add_message(user("Hi"))
 
 
 def test_what_are_no_ids_is_refused() -> None:

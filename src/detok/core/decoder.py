@@ -61,10 +61,11 @@ class Decoder:
         self.cleans_up = cleans_up
         self._decode_stream = decode_stream
         self._automata: dict[DecodeOptions, Automaton] = {}
+        self._token_bytes: dict[int, bytes] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # What is remembered is remembered again elsewhere.
-        return {**self.__dict__, "_automata": {}}
+        return {**self.__dict__, "_automata": {}, "_token_bytes": {}}
 
     def stream(
         self,
@@ -164,7 +165,11 @@ class Decoder:
         Raises:
             UnknownTokenId: The vocabulary has no such id.
         """
-        return self._plain.token_bytes(self.piece(token_id))
+        token_id = as_id(token_id)
+        data = self._token_bytes.get(token_id)
+        if data is None:
+            data = self._token_bytes[token_id] = self._plain.token_bytes(self.piece(token_id))
+        return data
 
     def token_text(self, token_id: SupportsIndex) -> str:
         """Return the text of one id in the middle of a text, a part of a character as U+FFFD. Errors as `token_bytes`."""
