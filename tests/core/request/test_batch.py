@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import tracemalloc
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
@@ -319,3 +320,27 @@ def test_character_that_the_prompt_began_comes_out() -> None:
     batch = detok.BatchDecoder(EMBEDDED)
     batch.open("a", ids[:1])
     assert batch.step([detok.Row("a", ids[1:])])[0].text == "🦜"
+
+
+def test_open_request_is_small() -> None:
+    """65,536 of them, each in the middle of its text, take less than 100 MB: 1,500 bytes each."""
+    count = 2_000
+    asked = detok.RequestOptions(stop=["\n\nQuestion:"])
+    ids = usual("Hello 🦜!")
+    batch = detok.BatchDecoder(EMBEDDED)
+
+    def open_some(numbers: range) -> None:
+        for number in numbers:
+            batch.open(number, (), asked)
+        for token_id in ids:
+            batch.step([detok.Row(number, [token_id]) for number in numbers])
+
+    open_some(range(10))
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        open_some(range(10, 10 + count))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / count < 1_500
