@@ -3,8 +3,9 @@
 import sys
 
 from . import __doc__ as description
-from . import bounds, formats, frontend, load, step
+from . import bounds, encode, formats, frontend, load, request, step
 from .harness import main
 
 if __name__ == "__main__":
-    sys.exit(main([step.measure, bounds.measure, load.measure, formats.measure, frontend.measure], description))
+    measures = [each.measure for each in (step, request, frontend, bounds, load, formats, encode)]
+    sys.exit(main(measures, description))

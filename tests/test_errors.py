@@ -19,11 +19,22 @@ EXAMPLES = [
     detok.UnknownDecoder("a.json", decoder="Quantum"),
     detok.MissingExtra("tokenizers", extra="hf", purpose="a tokenizer.json"),
     detok.EncodeUnsupported("this", instead="use that"),
+    detok.EncoderBusy(waiting=7, limit=7),
+    detok.EncoderClosed(),
+    detok.PromptTooLong(length=9, limit=8, unit="tokens"),
     detok.SnapshotError("damaged"),
+    detok.EngineError("its outputs ended"),
+    detok.EngineError("no such model", engine="vllm at http://127.0.0.1:8000"),
+    detok.EngineError("empty", engine="vllm", status=400, type="BadRequestError", code=400, param="token_ids"),
     detok.StreamFinished(),
+    detok.RequestFinished("stop"),
+    detok.StopRegexTimeout("a+", timeout=0.1),
+    detok.MessageError("messages[0].role", found="is unknown", accepted="roles are user, system"),
+    detok.DoubleBos(1, text="<s>"),
+    detok.ChatTemplateError("default", line=3, problem="roles must alternate"),
+    detok.ChatTemplateError("default", line=None, problem="it is too long"),
     detok.DuplicateRequest("a"),
     detok.UnknownRequest("a"),
-    detok.EngineError("it is away"),
 ]
 
 

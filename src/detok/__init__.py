@@ -25,12 +25,18 @@ from .core.stream import TextStream
 from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
 from .errors import (
+    ChatTemplateError,
     DetokError,
+    DoubleBos,
     DuplicateRequest,
+    EncoderBusy,
+    EncoderClosed,
     EncodeUnsupported,
     EngineError,
+    MessageError,
     MissingExtra,
     OptionError,
+    PromptTooLong,
     RequestFinished,
     SnapshotError,
     SourceError,
@@ -42,6 +48,8 @@ from .errors import (
     UnknownTokenId,
     UsageError,
 )
+from .prompts.bos import DoubleBosWarning
+from .prompts.token_strings import TokenString
 
 if TYPE_CHECKING:
     from .tokenizers import Tokenizer, load
@@ -54,17 +62,24 @@ __all__ = [
     "BatchDecoder",
     "ChannelDelta",
     "ChannelTable",
+    "ChatTemplateError",
     "DecodeOptions",
     "Decoder",
     "Delimiter",
     "DetokError",
+    "DoubleBos",
+    "DoubleBosWarning",
     "DuplicateRequest",
     "EncodeUnsupported",
+    "EncoderBusy",
+    "EncoderClosed",
     "EngineError",
     "Logprob",
+    "MessageError",
     "MissingExtra",
     "OptionError",
     "Piece",
+    "PromptTooLong",
     "RequestDecoder",
     "RequestFinished",
     "RequestOptions",
@@ -78,6 +93,7 @@ __all__ = [
     "Text",
     "TextStream",
     "TokenLogprob",
+    "TokenString",
     "TokenTypeError",
     "Tokenizer",
     "TopLogprob",

@@ -18,7 +18,7 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok cost                                     detok's own tokenizer, 256 rows, a step of 20 ms
+  detok cost                                     256 rows, a step of 20 ms
   detok cost llama3/ --batch 256 --step-ms 4.5   a fast engine
   detok cost llama3/ --plot cost.png             the same for all batches
   detok cost llama3/ --json                      for machines

@@ -153,7 +153,7 @@ class OutputProcessor:
         try:
             await self.engine.submit(EngineRequest(request_id=request.id, prompt_ids=ids, sampling=sampling))
         except BaseException as error:
-            # Cancelled on the way: nobody knows whether the engine has it.
+            # Cancelled on the way: the engine may have it by now.
             if self._forget(request) and not isinstance(error, Exception):
                 self._abort(request.id)
             raise
@@ -218,7 +218,7 @@ class OutputProcessor:
         if output.finish_reason == "error":
             self.metrics.errors.add()
             if output.error is None:
-                output.error = EngineError(last.error or "it did not say why")
+                output.error = EngineError(last.error or "it did not say why", status=last.error_status)
 
     def _forget(self, request: _Request) -> bool:
         """Take out a request whose consumer has gone; say whether it was still open."""

@@ -51,7 +51,7 @@ class Plan:
         self.options = options
         self._decoding = options.decoding
         self.machine = decoder.machine(self._decoding)
-        texts, patterns = _tuple(options.stop), _tuple(options.stop_regex)
+        texts, patterns = tuple(options.stop), tuple(options.stop_regex)
         self.search: StopSearch | None = None
         if texts or patterns:
             holds = not options.include_stop_str_in_output
@@ -125,7 +125,3 @@ class Plan:
             for position, token_id in enumerate(token_ids):
                 if self._piece(token_id) is None:
                     raise UnknownTokenId(token_id, position=position)
-
-
-def _tuple(texts: Any) -> tuple[str, ...]:
-    return tuple(texts)

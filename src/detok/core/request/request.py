@@ -29,7 +29,7 @@ class RequestDecoder:
     >>> import detok
     >>> tokenizer = detok.load(detok.EMBEDDED)
     >>> request = tokenizer.request(stop=["END"])
-    >>> outputs = [request.feed([token_id]) for token_id in tokenizer.encode("The ENDING")]
+    >>> outputs = [request.feed([token_id]) for token_id in tokenizer.encode("The END")]
     >>> "".join(output.text for output in outputs if output), outputs[-1].finish_reason, outputs[-1].stop_reason
     ('The ', 'stop', 'END')
     """
