@@ -40,7 +40,7 @@ def test_unstreamed_answer_is_one_step() -> None:
 def test_error_is_a_script_too() -> None:
     """The body with the status behind it, and an error in the middle of a stream."""
     (script,) = read_recording(HERE / "refused.txt")
-    assert script == [ScriptStep(finish_reason="error", error="Token id 999 is out of vocabulary")]
+    assert script == [ScriptStep(finish_reason="error", error="Token id 999 is out of vocabulary", error_status=400)]
 
 
 def test_stream_that_breaks_off_ends_with_an_error(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ class OutputProcessor:
         try:
             await self.engine.submit(EngineRequest(request_id=request.id, prompt_ids=ids, sampling=sampling))
         except BaseException as error:
-            # Cancelled on the way: nobody knows whether the engine has it.
+            # Cancelled on the way: the engine may have it by now.
             if self._forget(request) and not isinstance(error, Exception):
                 self._abort(request.id)
             raise
