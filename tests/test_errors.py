@@ -24,6 +24,11 @@ EXAMPLES = [
     detok.DuplicateRequest("a"),
     detok.UnknownRequest("a"),
     detok.EngineError("it is away"),
+    detok.RequestFailed("ValueError", problem="damaged"),
+    detok.RequestExpired(idle=60.0),
+    detok.WireError("malformed", field="$[2]", problem="it is no integer"),
+    detok.WorkerError("ipc:///run/detok", problem="it has another tokenizer"),
+    detok.WorkerUnavailable("ipc:///run/detok", seconds=30.0),
 ]
 
 

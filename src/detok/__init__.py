@@ -31,6 +31,8 @@ from .errors import (
     EngineError,
     MissingExtra,
     OptionError,
+    RequestExpired,
+    RequestFailed,
     RequestFinished,
     SnapshotError,
     SourceError,
@@ -41,6 +43,9 @@ from .errors import (
     UnknownRequest,
     UnknownTokenId,
     UsageError,
+    WireError,
+    WorkerError,
+    WorkerUnavailable,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +71,8 @@ __all__ = [
     "OptionError",
     "Piece",
     "RequestDecoder",
+    "RequestExpired",
+    "RequestFailed",
     "RequestFinished",
     "RequestOptions",
     "RequestOutput",
@@ -86,6 +93,9 @@ __all__ = [
     "UnknownTokenId",
     "UsageError",
     "Vocabulary",
+    "WireError",
+    "WorkerError",
+    "WorkerUnavailable",
     "__version__",
     "chat_logprobs",
     "completion_logprobs",

@@ -1,0 +1,254 @@
+"""The process above the workers: it starts them, and starts them again."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from ..core.decoder import Decoder
+from ..errors import OptionError
+from .service import Limits, Service
+from .worker import Worker, set_title, stop_at_signals
+
+__all__ = ["Backoff", "Supervisor", "endpoints_of"]
+
+
+@dataclass(slots=True)
+class Backoff:
+    """
+    How long to wait before a worker is started again: longer each time, unless it had lived for a while.
+
+    >>> backoff = Backoff(first=0.05, most=0.15, stable=10.0)
+    >>> [backoff.delay(lived) for lived in (0.1, 0.1, 0.1, 60.0)]
+    [0.05, 0.1, 0.15, 0.05]
+    """
+
+    first: float = 0.05
+    most: float = 5.0
+    stable: float = 10.0
+    """Whoever lived so many seconds was well."""
+    _next: float = field(default=0.0, init=False)
+
+    def delay(self, lived: float) -> float:
+        """Return the seconds to wait for one that lived so long."""
+        delay = self.first if lived >= self.stable or not self._next else self._next
+        self._next = min(2 * delay, self.most)
+        return min(delay, self.most)
+
+
+@dataclass(slots=True)
+class _Child:
+    """A place for a worker, and who is there."""
+
+    index: int
+    endpoint: str
+    backoff: Backoff
+    process: Any = None
+    pipe: Connection | None = None
+    started: float = 0.0
+    beat: float = 0.0
+    starts_at: float | None = None
+    restarts: int = 0
+
+
+class Supervisor:
+    """
+    Runs workers until SIGTERM or SIGINT comes; then lets them hand back what they have, and ends.
+
+    Workers are forked, so a new one has the tokenizer at once, and they share its memory; what one learns since is its
+    own.
+
+    Args:
+        decoder: What decodes.
+        endpoints: One for each worker.
+        limits: Of each worker.
+        drain: So many seconds a worker has for its end.
+        hang: A worker that does not say for so many seconds that it goes on is killed.
+        most_backoff: The longest wait before a worker that keeps dying is started again.
+        name: Of the tokenizer, for the titles of the processes.
+        notify: Is told in a line what happens.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        endpoints: Sequence[str],
+        limits: Limits | None = None,
+        *,
+        drain: float = 5.0,
+        hang: float = 60.0,
+        most_backoff: float = 5.0,
+        name: str = "",
+        notify: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._decoder, self._limits, self._drain, self._hang = decoder, limits, drain, hang
+        self._name, self._notify = name, notify
+        self._children = [_Child(index, endpoint, Backoff(most=most_backoff)) for index, endpoint in enumerate(endpoints)]
+        # A forked worker is there in milliseconds; where there is no fork, the tokenizer is pickled to it.
+        methods = multiprocessing.get_all_start_methods()
+        self._context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+        self._ending = False
+        self._signals, self._signal = multiprocessing.Pipe(duplex=False)
+
+    def run(self) -> None:
+        """Run until a signal to end comes, and all workers have ended."""
+        # Made once, for all workers; and what is here now is never garbage, so their collectors need not touch and copy it.
+        _ = self._decoder.fingerprint
+        gc.collect()
+        gc.freeze()
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            for child in self._children:
+                self._start(child)
+            while any(child.process is not None or child.starts_at is not None for child in self._children):
+                self._turn()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            for child in self._children:
+                if child.process is not None:
+                    child.process.kill()
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._signal.send_bytes(b".")
+
+    def _turn(self) -> None:
+        """Wait for something to happen, and act on it."""
+        now = time.monotonic()
+        for child in self._children:
+            if child.starts_at is not None and now >= child.starts_at:
+                self._start(child)
+        alive = {child.process.sentinel: child for child in self._children if child.process is not None}
+        pipes = {child.pipe: child for child in self._children if child.pipe is not None}
+        due = [child.starts_at for child in self._children if child.starts_at is not None]
+        happened = wait([self._signals, *alive, *pipes], timeout=max(0.0, min([1.0, *(at - now for at in due)])))
+        if self._signals in happened:
+            self._signals.recv_bytes()
+            self._end()
+        for pipe, child in pipes.items():
+            if pipe in happened:
+                self._hear(child)
+        for sentinel, child in alive.items():
+            if sentinel in happened:
+                self._bury(child)
+            elif time.monotonic() - child.beat > self._hang:
+                self._notify(f"worker {child.index} (pid {child.process.pid}) said nothing for {self._hang:g} s and is killed")
+                child.process.kill()
+
+    def _start(self, child: _Child) -> None:
+        child.pipe, theirs = multiprocessing.Pipe()
+        ours = [one.pipe for one in self._children if one.pipe is not None]
+        arguments = (self._decoder, child.endpoint, self._limits, self._drain, child.restarts, self._title(child), theirs)
+        inherited = [*ours, self._signals, self._signal] if self._context.get_start_method() == "fork" else []
+        child.process = self._context.Process(target=_work, args=(*arguments, inherited), name=f"detok worker {child.index}")
+        child.process.start()
+        theirs.close()
+        child.started = child.beat = time.monotonic()
+        child.starts_at = None
+
+    def _title(self, child: _Child) -> str:
+        return " ".join(filter(None, (f"detok worker {child.index}:", self._name, child.endpoint)))
+
+    def _hear(self, child: _Child) -> None:
+        assert child.pipe is not None
+        with suppress(EOFError, OSError):
+            if child.pipe.recv_bytes() == _READY:
+                self._notify(f"worker {child.index} listens at {child.endpoint} (pid {child.process.pid})")
+            child.beat = time.monotonic()
+            return
+        child.pipe.close()
+        child.pipe = None
+
+    def _bury(self, child: _Child) -> None:
+        """A worker has ended: start it again, unless all is to end."""
+        child.process.join()
+        code, pid = child.process.exitcode, child.process.pid
+        child.process.close()
+        child.process = None
+        if child.pipe is not None:
+            child.pipe.close()
+            child.pipe = None
+        if self._ending:
+            self._notify(f"worker {child.index} (pid {pid}) has ended")
+            return
+        delay = child.backoff.delay(time.monotonic() - child.started)
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        self._notify(f"worker {child.index} (pid {pid}) {how}; it is started again in {delay:g} s")
+        child.restarts += 1
+        child.starts_at = time.monotonic() + delay
+
+    def _end(self) -> None:
+        self._ending = True
+        for child in self._children:
+            child.starts_at = None
+            if child.process is not None:
+                child.process.terminate()
+
+
+_READY, _BEAT = b"ready", b"beat"
+
+
+def _work(
+    decoder: Decoder,
+    endpoint: str,
+    limits: Limits | None,
+    drain: float,
+    restarts: int,
+    title: str,
+    pipe: Connection,
+    inherited: Sequence[Connection],
+) -> None:
+    """What a worker's process does."""
+    # A fork has the supervisor's ends of the pipes too; kept open here, they would hide its death from the others.
+    for other in inherited:
+        other.close()
+    set_title(title)
+    worker = Worker(
+        Service(decoder, limits, first_token=int.from_bytes(os.urandom(6)), pid=os.getpid(), restarts=restarts),
+        endpoint,
+        drain=drain,
+    )
+    stop_at_signals(worker)
+
+    def say(what: bytes) -> None:
+        with suppress(OSError):
+            pipe.send_bytes(what)
+
+    say(_READY)
+    try:
+        worker.run(lambda: say(_BEAT), parent=pipe)
+    finally:
+        worker.close()
+
+
+def endpoints_of(endpoint: str, count: int) -> list[str]:
+    """
+    Return the endpoints of so many workers.
+
+    >>> endpoints_of("ipc:///run/detok", 1)
+    ['ipc:///run/detok']
+    >>> endpoints_of("ipc:///run/detok", 2)
+    ['ipc:///run/detok.0', 'ipc:///run/detok.1']
+    >>> endpoints_of("tcp://127.0.0.1:5757", 2)
+    ['tcp://127.0.0.1:5757', 'tcp://127.0.0.1:5758']
+
+    Raises:
+        OptionError: It is no endpoint for a worker.
+    """
+    scheme, found, address = endpoint.partition("://")
+    if scheme not in ("ipc", "tcp") or not found or not address:
+        raise OptionError(option="endpoint", value=endpoint, accepted='it is like "ipc:///run/detok" or "tcp://127.0.0.1:5757"')
+    if scheme == "ipc":
+        return [endpoint] if count == 1 else [f"{endpoint}.{index}" for index in range(count)]
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) <= 65536 - count:
+        raise OptionError(option="endpoint", value=endpoint, accepted="it needs a host and a port, as in tcp://127.0.0.1:5757")
+    return [f"tcp://{host}:{int(port) + index}" for index in range(count)]
