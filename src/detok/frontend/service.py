@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..core.decoder import Decoder
 from ..core.request.output import RequestOutput
+from ..core.request.places import TokenOutput
 from ..errors import DuplicateRequest, OptionError, RequestExpired, UnknownRequest, WireError
 from . import wire
 from .payload import output_to_wire, problem_of, row_of
@@ -218,15 +219,15 @@ class Service:
             rows = [(key, ids, reason, logprobs, stop) for key, (ids, logprobs, reason, stop) in zip(keys, taken, strict=True)]
             lists = [row[1] for row in rows]
         else:
-            lists = [tokens if type(tokens) is list else [tokens] for tokens in step.tokens]
+            lists = [[tokens] if isinstance(tokens, int) else tokens for tokens in step.tokens]
             rows = [(key, ids, None, None, None) for key, ids in zip(keys, lists, strict=True)]
         texts: list[str] = []
         outputs: dict[int, wire.Output] = {}
         for output, ids in zip(states.step(keys, rows, now), lists, strict=True):
-            if output.error is not None:
-                self._name_error(output, step.slots[len(texts)], failed)
-            # Nearly every output has a text and the ids of its row, and nothing else.
-            if len(output.__dict__) > 2 or output.token_ids != ids:
+            # Nearly every output is the text of the one token of its row, and nothing else.
+            if type(output) is not TokenOutput and (len(output.__dict__) > 2 or output.token_ids != ids):
+                if output.error is not None:
+                    self._name_error(output, step.slots[len(texts)], failed)
                 outputs[len(texts)] = output_to_wire(output, ids)
             texts.append(output.text)
         metrics.steps.add()

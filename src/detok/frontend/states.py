@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from ..core.decoder import Decoder
 from ..core.request.batch import BatchDecoder
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..core.request.plan import Plan
-from ..core.request.progress import Progress
 from ..core.request.request import RequestDecoder
 from ..core.request.snapshot import unpack_request
+from ..errors import RequestFinished
 from .payload import row_of
 from .wire import Open, decode_plain, encode_plain
 
 __all__ = ["States"]
 
 # Sets of options that are worked out once for all requests that have them. A server has a handful; more cost time, not memory.
-MAX_PLANS = 1024
+MAX_KEPT = 1024
+
+Made = TypeVar("Made")
 
 
 class States:
@@ -36,7 +38,8 @@ class States:
         self._batch = BatchDecoder(decoder)
         self._used: OrderedDict[int, float] = OrderedDict()
         """When each was last used, in that order."""
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._options: dict[bytes, RequestOptions] = {}
+        self._plans: dict[RequestOptions, Plan] = {}
 
     def __len__(self) -> int:
         return len(self._used)
@@ -53,17 +56,21 @@ class States:
             DetokError: What was asked for is not possible.
         """
         if opening.snapshot is None:
-            plan = self._plan(bytes(opening.options))
-            request = RequestDecoder(plan, Progress(plan, plan.machine.behind(opening.prompt_ids)))
+            self._batch.open(key, opening.prompt_ids, self._asked(bytes(opening.options)))
         else:
-            request = self._restored(opening.snapshot)
+            self._batch.adopt(key, self._restored(opening.snapshot))
+        self._used[key] = now
         for index, tokens in enumerate(opening.tokens):
-            request.feed(*row_of(tokens, opening.extras.get(index)))
-        self._adopt(key, request, now)
+            ids, logprobs, finish_reason, stop_reason = row_of(tokens, opening.extras.get(index))
+            (output,) = self._batch.step([(key, ids, finish_reason, logprobs, stop_reason)])
+            if output.finish_reason is not None:
+                del self._used[key]
+                raise output.error or RequestFinished(output.finish_reason)
 
     def restore(self, key: int, snapshot: bytes, now: float) -> None:
         """Take back what `save` gave. Errors as `open`."""
-        self._adopt(key, self._restored(snapshot), now)
+        self._batch.adopt(key, self._restored(snapshot))
+        self._used[key] = now
 
     def step(self, keys: Sequence[int], rows: Iterable[tuple[Any, ...]], now: float) -> list[RequestOutput]:
         """Take a step; arguments and result as those of `BatchDecoder.step`. The keys are those of the rows."""
@@ -99,28 +106,23 @@ class States:
     def __iter__(self) -> Iterator[int]:
         return iter(self._used)
 
-    def _adopt(self, key: int, request: RequestDecoder, now: float) -> None:
-        self._batch.adopt(key, request)
-        self._used[key] = now
-
     def _restored(self, snapshot: bytes) -> RequestDecoder:
         plan, at, collected = unpack_request(decode_plain(snapshot), self._decoder)
         # One plan for all with the same options: it is half of what a request costs.
-        at.plan = self._shared(plan.options, plan)
+        at.plan = _kept(self._plans, plan.options, lambda: plan)
         return RequestDecoder(at.plan, at, collected)
 
-    def _plan(self, options: bytes) -> Plan:
-        """Return the plan for options as the wire has them, which are looked at once."""
-        plan = self._plans.get(options)
-        if plan is None:
-            made = RequestOptions.of(decode_plain(options))
-            plan = self._plans[options] = self._shared(made)
-        return plan
+    def _asked(self, options: bytes) -> RequestOptions:
+        """Return options as the wire has them, which are looked at once."""
+        return _kept(self._options, options, lambda: RequestOptions.of(decode_plain(options)))
 
-    def _shared(self, options: RequestOptions, plan: Plan | None = None) -> Plan:
-        shared = self._plans.get(options)
-        if shared is None:
-            shared = self._plans[options] = Plan(self._decoder, options) if plan is None else plan
-            while len(self._plans) > MAX_PLANS:
-                self._plans.popitem(last=False)
-        return shared
+
+def _kept(kept: dict[Any, Made], key: Any, make: Callable[[], Made]) -> Made:
+    """Return what was made for a key; after so many the memory begins again."""
+    made = kept.get(key)
+    if made is None:
+        made = make()
+        if len(kept) >= MAX_KEPT:
+            kept.clear()
+        kept[key] = made
+    return made
