@@ -30,12 +30,17 @@ class ServiceMetrics:
         self.errors = registry.counter("detok_worker_errors_total", "Requests and rows that ended with an error.")
         self.repeated = registry.counter("detok_worker_repeated_total", "Steps that came again.")
         self.refused = registry.counter("detok_worker_refused_total", "Messages that were refused.")
-        registry.gauge("detok_worker_open", "Requests that are kept.", states)
+        registry.gauge("detok_worker_open_requests", "Requests that are kept.", states)
         registry.gauge("detok_worker_sessions", "Clients.", sessions)
-        registry.gauge("detok_worker_holding", "Requests that hold something back.", holding)
+        registry.gauge("detok_worker_holding_requests", "Requests that hold something back.", holding)
         registry.gauge("detok_worker_restarts", "How often the process was started before.", lambda: restarts)
         self._step_seconds = registry.histogram("detok_worker_step_seconds", "Time of a step, messages included.", STEP_SECONDS)
         self._row_seconds = registry.histogram("detok_worker_row_seconds", "Its part for each row.", ROW_SECONDS)
+
+    def about_process(self, cpu_seconds: Callable[[], float], resident_bytes: Callable[[], float]) -> None:
+        """Say what the process takes too, by the names that Prometheus has for it."""
+        self._registry.gauge("process_cpu_seconds_total", "Processor time used.", cpu_seconds)
+        self._registry.gauge("process_resident_memory_bytes", "Memory.", resident_bytes)
 
     def took(self, seconds: float, rows: int) -> None:
         """A step took so long."""

@@ -15,8 +15,9 @@ from typing import Any
 
 from ..core.decoder import Decoder
 from ..errors import OptionError
+from .process import cpu_seconds, resident_bytes, set_title
 from .service import Limits, Service
-from .worker import Worker, set_title, stop_at_signals
+from .worker import Worker, stop_at_signals
 
 __all__ = ["Backoff", "Supervisor", "endpoints_of"]
 
@@ -211,11 +212,9 @@ def _work(
     for other in inherited:
         other.close()
     set_title(title)
-    worker = Worker(
-        Service(decoder, limits, first_token=int.from_bytes(os.urandom(6)), pid=os.getpid(), restarts=restarts),
-        endpoint,
-        drain=drain,
-    )
+    service = Service(decoder, limits, first_token=int.from_bytes(os.urandom(6)), pid=os.getpid(), restarts=restarts)
+    service.metrics.about_process(cpu_seconds, resident_bytes)
+    worker = Worker(service, endpoint, drain=drain)
     stop_at_signals(worker)
 
     def say(what: bytes) -> None:

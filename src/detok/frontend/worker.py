@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtra("pyzmq", extra="worker", purpose="a detokenizer worker") from error
 
-__all__ = ["Worker", "set_title", "stop_at_signals"]
+__all__ = ["Worker", "stop_at_signals"]
 
 # So many messages are taken before the clock is looked at again.
 BURST = 64
@@ -130,12 +130,3 @@ def stop_at_signals(worker: Worker) -> None:
     """Let SIGTERM end a worker gently. Ctrl-C goes to all processes of a terminal; it is the supervisor's to act on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())
-
-
-def set_title(title: str) -> None:
-    """Name the process, for `ps`, if ``setproctitle`` is there."""
-    try:
-        from setproctitle import setproctitle
-    except ImportError:
-        return
-    setproctitle(title)
