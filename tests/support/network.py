@@ -37,6 +37,7 @@ class Network:
         self.to_client: list[list[bytes]] = [[] for _ in range(workers)]
         self.done: list[Ticket] = []
         """In the order in which they were."""
+        self._collect()
 
     def step(self, rows: Iterable[tuple[Any, ...]]) -> Ticket:
         """The client takes a step."""

@@ -93,6 +93,11 @@ class _Client:
         return sum(link.sessions for link in self._dispatch.links)
 
     @property
+    def pids(self) -> list[int | None]:
+        """The processes of the workers, as far as they have said so."""
+        return [None if link.welcome is None else link.welcome.pid for link in self._dispatch.links]
+
+    @property
     def kept_rows(self) -> int:
         """How many rows are kept, so that nothing is lost if a worker is; bounded by snapshots."""
         return sum(len(stream.kept) for link in self._dispatch.links for stream in link.streams.values())
@@ -100,7 +105,7 @@ class _Client:
     def _check(self, now: float) -> None:
         self._dispatch.check()
         for link in self._dispatch.links:
-            if link.silent_for(now) > self._timeout:
+            if link.is_silent(now, self._timeout):
                 raise WorkerUnavailable(link.endpoint, seconds=self._timeout)
 
     def _connect(self, context: Any) -> list[Any]:

@@ -147,9 +147,12 @@ class Link:
             return float("inf")
         return self._retry_at if self._parts or self.state is LinkState.GREETING else self._heard + self.pace.heartbeat
 
-    def silent_for(self, now: float) -> float:
-        """How long nothing came, while something was waited for."""
-        return now - self._heard if self._parts else 0.0
+    def is_silent(self, now: float, seconds: float) -> bool:
+        """Say, once for each time, whether so many seconds nothing came while something was waited for."""
+        if not self._parts or now - self._heard <= seconds:
+            return False
+        self._heard = now
+        return True
 
     def take_ended(self) -> Outputs:
         """Return the last outputs of requests that ended without a row, each once."""

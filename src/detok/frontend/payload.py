@@ -88,7 +88,14 @@ def _plain_logprob(one: Logprob) -> Any:
 
 def logprobs_from_wire(plain: list[Any] | None) -> list[Any] | None:
     """Return the logprobs of a row. What is nothing that `logprobs_to_wire` makes is left as it is, for the request to refuse."""
-    return None if plain is None else [Logprob(*one) if isinstance(one, list) and len(one) == 3 else one for one in plain]
+    return None if plain is None else list(map(_logprob_of, plain))
+
+
+def _logprob_of(plain: Any) -> Any:
+    if not isinstance(plain, list) or len(plain) != 3 or not isinstance(plain[2], list):
+        return plain
+    logprob, rank, top = plain
+    return Logprob(logprob, rank, [tuple(pair) if isinstance(pair, list) else pair for pair in top])
 
 
 def _entry(entry: TokenLogprob) -> list[Any]:

@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ..core.decoder import Decoder
-from ..errors import OptionError
+from ..errors import OptionError, WorkerError
 from .process import cpu_seconds, resident_bytes, set_title
 from .service import Limits, Service
 from .worker import Worker, stop_at_signals
@@ -58,6 +59,7 @@ class _Child:
     beat: float = 0.0
     starts_at: float | None = None
     restarts: int = 0
+    problem: str = ""
 
 
 class Supervisor:
@@ -97,10 +99,16 @@ class Supervisor:
         methods = multiprocessing.get_all_start_methods()
         self._context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
         self._ending = False
+        self._failure: WorkerError | None = None
         self._signals, self._signal = multiprocessing.Pipe(duplex=False)
 
     def run(self) -> None:
-        """Run until a signal to end comes, and all workers have ended."""
+        """
+        Run until a signal to end comes, and all workers have ended.
+
+        Raises:
+            WorkerError: A worker could not begin to listen where it should.
+        """
         # Made once, for all workers; and what is here now is never garbage, so their collectors need not touch and copy it.
         _ = self._decoder.fingerprint
         gc.collect()
@@ -117,6 +125,8 @@ class Supervisor:
             for child in self._children:
                 if child.process is not None:
                     child.process.kill()
+        if self._failure is not None:
+            raise self._failure
 
     def _on_signal(self, number: int, frame: object) -> None:
         self._signal.send_bytes(b".")
@@ -161,8 +171,11 @@ class Supervisor:
     def _hear(self, child: _Child) -> None:
         assert child.pipe is not None
         with suppress(EOFError, OSError):
-            if child.pipe.recv_bytes() == _READY:
+            said = child.pipe.recv_bytes()
+            if said == _READY:
                 self._notify(f"worker {child.index} listens at {child.endpoint} (pid {child.process.pid})")
+            elif said != _BEAT:
+                child.problem = said.decode()
             child.beat = time.monotonic()
             return
         child.pipe.close()
@@ -171,15 +184,23 @@ class Supervisor:
     def _bury(self, child: _Child) -> None:
         """A worker has ended: start it again, unless all is to end."""
         child.process.join()
+        while child.pipe is not None and child.pipe.poll():
+            self._hear(child)
         code, pid = child.process.exitcode, child.process.pid
         child.process.close()
         child.process = None
         if child.pipe is not None:
             child.pipe.close()
             child.pipe = None
+        if child.problem and not child.restarts and not self._ending:
+            # From the very beginning, so that waiting will not help.
+            self._failure = WorkerError(child.endpoint, problem=child.problem)
+            self._end()
         if self._ending:
-            self._notify(f"worker {child.index} (pid {pid}) has ended")
+            if self._failure is None:
+                self._notify(f"worker {child.index} (pid {pid}) has ended")
             return
+        child.problem = ""
         delay = child.backoff.delay(time.monotonic() - child.started)
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         self._notify(f"worker {child.index} (pid {pid}) {how}; it is started again in {delay:g} s")
@@ -214,13 +235,17 @@ def _work(
     set_title(title)
     service = Service(decoder, limits, first_token=int.from_bytes(os.urandom(6)), pid=os.getpid(), restarts=restarts)
     service.metrics.about_process(cpu_seconds, resident_bytes)
-    worker = Worker(service, endpoint, drain=drain)
-    stop_at_signals(worker)
 
     def say(what: bytes) -> None:
         with suppress(OSError):
             pipe.send_bytes(what)
 
+    try:
+        worker = Worker(service, endpoint, drain=drain)
+    except WorkerError as error:
+        say(error.problem.encode())
+        sys.exit(1)
+    stop_at_signals(worker)
     say(_READY)
     try:
         worker.run(lambda: say(_BEAT), parent=pipe)

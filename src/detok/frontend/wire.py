@@ -279,9 +279,9 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], frame: bytes) -> Any:
         version = message.version
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         # Another version may have another shape, which is then not what is wrong with it.
-        version = _version(frame)
+        kind, version = _head(frame)
         if version == VERSION:
-            field, problem = _place(str(error))
+            field, problem = _place(str(error), kind)
             raise WireError("malformed", field=field, problem=problem) from None
     if version is None:
         raise WireError("malformed", field="frame", problem="it is no array of a kind and a version in msgpack")
@@ -290,15 +290,27 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], frame: bytes) -> Any:
     return message
 
 
-def _version(frame: bytes) -> Any:
+def _head(frame: bytes) -> tuple[Any, Any]:
+    """The kind and the version of a message that is not understood; None if it is none."""
     try:
         message = msgspec.msgpack.decode(frame)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
-    return message[1] if isinstance(message, list) and len(message) > 1 else None
+        return None, None
+    return (message[0], message[1]) if isinstance(message, list) and len(message) > 1 else (None, None)
 
 
-def _place(text: str) -> tuple[str, str]:
-    """Split the decoder's words into the path of the element and what is wrong with it."""
-    problem, found, path = text.partition(" - at `")
-    return (path.rstrip("`"), problem) if found else ("frame", problem)
+def _place(text: str, kind: Any) -> tuple[str, str]:
+    """Split the decoder's words into the field of a message of a kind, and what is wrong with it."""
+    problem, found, path = text.partition(" - at `$[")
+    if not found:
+        return "frame", problem
+    index, _, rest = path.rstrip("`").partition("]")
+    fields = _FIELDS.get(kind, ())
+    place = int(index) - 1
+    return (fields[place] if 0 <= place < len(fields) else f"element {index}") + rest, problem
+
+
+_FIELDS: dict[Any, tuple[str, ...]] = {
+    message.__struct_config__.tag: message.__struct_fields__
+    for message in (Hello, Step, Ask, Bye, Welcome, Reply, Status, Refusal)
+}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..errors import MissingExtra
+from ..errors import MissingExtra, WorkerError
 from .service import Service
 
 try:
@@ -40,7 +40,7 @@ class Worker:
         drain: After a signal to end, so many seconds are left to hand back what clients have here.
 
     Raises:
-        zmq.ZMQError: It is not possible to listen there.
+        WorkerError: It is not possible to listen there.
     """
 
     def __init__(self, service: Service, endpoint: str, *, drain: float = 5.0) -> None:
@@ -56,9 +56,9 @@ class Worker:
             end.setblocking(False)
         try:
             self._router.bind(endpoint)
-        except zmq.ZMQError:
+        except zmq.ZMQError as error:
             self.close()
-            raise
+            raise WorkerError(endpoint, problem=f"it cannot listen there ({error.strerror})") from None
 
     def run(self, beat: Callable[[], None] = lambda: None, parent: Any = None) -> None:
         """
