@@ -14,7 +14,8 @@ import zmq
 import detok
 from detok.data import sample
 from detok.frontend import wire
-from detok.frontend.client import AsyncDetokenizerClient, DetokenizerClient
+from detok.frontend.async_client import AsyncDetokenizerClient
+from detok.frontend.client import DetokenizerClient
 from detok.frontend.kept import Pace
 from detok.frontend.service import Limits, Service
 from tests.support.workers import endpoint, threaded

@@ -123,7 +123,7 @@ def test_empty_step_is_done() -> None:
 def test_endpoints_are_needed() -> None:
     """A client without a worker is refused."""
     with pytest.raises(detok.OptionError, match="endpoints"):
-        Dispatch([], pace=PACE, fingerprint=None, now=0.0)
+        Dispatch("client", [], pace=PACE, fingerprint=None, now=0.0)
 
 
 def test_other_tokenizer_is_refused() -> None:

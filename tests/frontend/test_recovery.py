@@ -109,7 +109,7 @@ class Story:
 
 
 @given(EVENTS, st.integers(1, 3), st.sampled_from([1, 3, 65_536]))
-@settings(max_examples=80)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_outputs_whatever_happens(events: list[tuple[str, int, int]], workers: int, max_states: int) -> None:
     """Messages are lost, repeated and reordered, workers die and hand requests back: every output is right, and comes once."""
     story = Story(Network(TOKENIZER, workers=workers, limits=Limits(max_states=max_states)), 8)

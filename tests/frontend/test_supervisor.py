@@ -18,10 +18,11 @@ import zmq
 
 import detok
 from detok.data import sample
+from detok.frontend.backoff import Backoff
 from detok.frontend.client import DetokenizerClient
 from detok.frontend.kept import Pace, Ticket
 from detok.frontend.scrape import samples, scrape
-from detok.frontend.supervisor import Backoff, endpoints_of
+from detok.frontend.worker import endpoints_of
 from detok.inspection.hostile import hostile_ids
 from tests.support.handmade import handmade
 from tests.support.vocabularies import real

@@ -32,7 +32,7 @@ class Network:
         self.deaths = 0
         self.tokenizer, self.limits = tokenizer, limits
         self.services = [Service(tokenizer, limits) for _ in range(workers)]
-        self.client = Dispatch([f"worker {index}" for index in range(workers)], pace=pace, fingerprint=None, now=0.0)
+        self.client = Dispatch("client", [f"worker {index}" for index in range(workers)], pace=pace, fingerprint=None, now=0.0)
         self.to_worker: list[list[bytes]] = [[] for _ in range(workers)]
         self.to_client: list[list[bytes]] = [[] for _ in range(workers)]
         self.done: list[Ticket] = []

@@ -48,7 +48,8 @@ def command(
     started again, and its clients go on as if nothing had happened. SIGTERM and Ctrl-C end it gently. Needs detok[worker].
     """
     from ..frontend.service import Limits
-    from ..frontend.supervisor import Supervisor, endpoints_of
+    from ..frontend.supervisor import Supervisor
+    from ..frontend.worker import endpoints_of
 
     endpoints = endpoints_of(endpoint, workers)
     limits = Limits(max_states=max_states, max_idle=max_idle, max_silence=max_silence, max_frame=max_frame)

@@ -1,13 +1,13 @@
-"""Clients of detokenizer workers: the sockets around `Dispatch`, for threads and for asyncio."""
+"""A client of detokenizer workers: the sockets around `Dispatch`."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, SupportsIndex
+from uuid import uuid4
 
 from ..core.request.options import RequestOptions
 from ..errors import MissingExtra, WorkerUnavailable
@@ -16,21 +16,23 @@ from .kept import Outputs, Pace, Ticket
 
 try:
     import zmq
-    import zmq.asyncio
 except ImportError as error:
     raise MissingExtra("pyzmq", extra="worker", purpose="a detokenizer worker") from error
 
-__all__ = ["AsyncDetokenizerClient", "DetokenizerClient"]
+__all__ = ["Client", "DetokenizerClient"]
 
 DEFAULT_TIMEOUT = 30.0
+
+# So long a goodbye may take on its way out.
+GOODBYE_MS = 100
 
 # A worker that was started again is there within a second or two, and is looked for this often.
 RECONNECT_MS = 20
 
 
-class _Client:
+class Client:
     """
-    What both have: requests, and no socket.
+    What the clients with and without asyncio have in common.
 
     Args:
         endpoints: Where the workers are, such as ``"ipc:///run/detok"`` or ``"tcp://host:5757"``; several share the requests.
@@ -50,7 +52,7 @@ class _Client:
         self.endpoints = (endpoints,) if isinstance(endpoints, str) else tuple(endpoints)
         self._timeout = timeout
         pace = Pace() if pace is None else pace
-        self._dispatch = Dispatch(self.endpoints, pace=pace, fingerprint=fingerprint, now=time.monotonic())
+        self._dispatch = Dispatch(uuid4().hex, self.endpoints, pace=pace, fingerprint=fingerprint, now=time.monotonic())
 
     def open(
         self,
@@ -121,14 +123,14 @@ class _Client:
         return sockets
 
 
-class DetokenizerClient(_Client):
+class DetokenizerClient(Client):
     """
     A client for programs without asyncio. It belongs to one thread at a time.
 
     `step` sends a whole step of the engine and waits for what it gives. To have several steps under way, `send` each and
     `wait` for its ticket later. A program that has nothing to send for long calls `poll` now and then.
 
-    Arguments as those of `_Client`.
+    Arguments as those of `Client`.
     """
 
     def __init__(self, endpoints: str | Sequence[str], **settings: Any) -> None:
@@ -215,109 +217,3 @@ class DetokenizerClient(_Client):
                 while link.outbox:
                     socket.send(link.outbox[0], zmq.NOBLOCK)
                     link.outbox.popleft()
-
-
-# So long a goodbye may take on its way out.
-GOODBYE_MS = 100
-
-
-class AsyncDetokenizerClient(_Client):
-    """
-    A client for asyncio: ``async with AsyncDetokenizerClient(endpoint) as client``. It belongs to one event loop.
-
-    Several tasks may have steps under way at once; they are taken in the order of the calls. Arguments as those of `_Client`.
-    """
-
-    async def __aenter__(self) -> Self:
-        self._context = zmq.asyncio.Context()
-        self._sockets = self._connect(self._context)
-        self._waiting: dict[Ticket, asyncio.Future[None]] = {}
-        self._wakes = [asyncio.Event() for _ in self._sockets]
-        self._rewind = asyncio.Event()
-        loops = [self._tick(), *map(self._receive, range(len(self._sockets))), *map(self._send, range(len(self._sockets)))]
-        self._tasks = [asyncio.create_task(loop) for loop in loops]
-        self._wake()
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.close()
-
-    async def step(self, rows: Iterable[tuple[Any, ...]]) -> Outputs:
-        """Take a step. Arguments, result and errors as `DetokenizerClient.step`."""
-        return await self.wait(self.send(rows))
-
-    def send(self, rows: Iterable[tuple[Any, ...]]) -> Ticket:
-        """Send a step, and return its ticket."""
-        ticket = self._dispatch.step(rows, time.monotonic())
-        self._wake()
-        return ticket
-
-    async def wait(self, ticket: Ticket) -> Outputs:
-        """Wait for the outputs of a step. Errors as `DetokenizerClient.wait`."""
-        if not ticket.done:
-            future = self._waiting.get(ticket)
-            if future is None:
-                future = self._waiting[ticket] = asyncio.get_running_loop().create_future()
-            await asyncio.shield(future)
-        return ticket.outputs
-
-    async def close(self) -> None:
-        """End the sessions, and let go of sockets and tasks. A second call does nothing."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if not self._context.closed:
-            for link, socket in zip(self._dispatch.links, self._sockets, strict=True):
-                link.outbox.clear()
-                link.bye()
-                plain: Any = zmq.Socket.shadow(socket)
-                with suppress(zmq.Again):
-                    plain.send(link.outbox.popleft(), zmq.NOBLOCK)
-                socket.close(linger=GOODBYE_MS)
-            self._context.term()
-        self._fail(asyncio.CancelledError())
-
-    def _wake(self) -> None:
-        for wake in self._wakes:
-            wake.set()
-        self._rewind.set()
-
-    async def _send(self, index: int) -> None:
-        outbox, socket, wake = self._dispatch.links[index].outbox, self._sockets[index], self._wakes[index]
-        while True:
-            await wake.wait()
-            wake.clear()
-            while outbox:
-                await socket.send(outbox.popleft())
-
-    async def _receive(self, index: int) -> None:
-        socket = self._sockets[index]
-        while True:
-            frame = await socket.recv()
-            for ticket in self._dispatch.receive(index, frame, time.monotonic()):
-                future = self._waiting.pop(ticket, None)
-                if future is not None and not future.done():
-                    future.set_result(None)
-            self._wake()
-
-    async def _tick(self) -> None:
-        while True:
-            now = time.monotonic()
-            self._dispatch.tick(now)
-            try:
-                self._check(now)
-            except Exception as error:
-                self._fail(error)
-            for wake in self._wakes:
-                wake.set()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, min(self._dispatch.wake_at - now, self._timeout))):
-                    await self._rewind.wait()
-                    self._rewind.clear()
-
-    def _fail(self, error: BaseException) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for future in waiting.values():
-            if not future.done():
-                future.set_exception(error) if isinstance(error, Exception) else future.cancel()
-                future.exception() if future.done() and not future.cancelled() else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, SupportsIndex
-from uuid import uuid4
 
 from ..core.ids import as_ids
 from ..core.request.logprobs import as_logprobs
@@ -27,6 +26,7 @@ _DEFAULTS = RequestOptions().as_dict()
 class Dispatch:
     """
     Args:
+        client: A name that no other client has.
         endpoints: One for each worker; only named here.
         pace: When to do what.
         fingerprint: Of the tokenizer that the workers have to have; None for any, but all the same.
@@ -36,10 +36,9 @@ class Dispatch:
         OptionError: There is no endpoint.
     """
 
-    def __init__(self, endpoints: Sequence[str], *, pace: Pace, fingerprint: str | None, now: float) -> None:
+    def __init__(self, client: str, endpoints: Sequence[str], *, pace: Pace, fingerprint: str | None, now: float) -> None:
         if not endpoints:
             raise OptionError(option="endpoints", value=endpoints, accepted="there is at least one worker")
-        client = uuid4().hex
         self.links = [Link(client, endpoint, pace, fingerprint, now) for endpoint in endpoints]
         self._streams: dict[Hashable, Stream] = {}
         self._slots = 0

@@ -265,7 +265,7 @@ class Link:
     def _reply(self, reply: wire.Reply, now: float) -> list[Part]:
         part = self._parts.get(reply.seq)
         ours = (reply.client, reply.epoch) == (self._client, self.sessions) and self.state is LinkState.OPEN
-        if not ours or part is None or part.reply is not None or part.frame is None:
+        if not ours or part is None:
             return []
         if len(reply.texts) != len(part.tokens):
             problem = f"there are {len(reply.texts)} for {len(part.tokens)} rows"

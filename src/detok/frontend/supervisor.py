@@ -10,40 +10,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ..core.decoder import Decoder
-from ..errors import OptionError, WorkerError
+from ..errors import WorkerError
+from .backoff import Backoff
 from .process import cpu_seconds, resident_bytes, set_title
 from .service import Limits, Service
 from .worker import Worker, stop_at_signals
 
-__all__ = ["Backoff", "Supervisor", "endpoints_of"]
-
-
-@dataclass(slots=True)
-class Backoff:
-    """
-    How long to wait before a worker is started again: longer each time, unless it had lived for a while.
-
-    >>> backoff = Backoff(first=0.05, most=0.15, stable=10.0)
-    >>> [backoff.delay(lived) for lived in (0.1, 0.1, 0.1, 60.0)]
-    [0.05, 0.1, 0.15, 0.05]
-    """
-
-    first: float = 0.05
-    most: float = 5.0
-    stable: float = 10.0
-    """Whoever lived so many seconds was well."""
-    _next: float = field(default=0.0, init=False)
-
-    def delay(self, lived: float) -> float:
-        """Return the seconds to wait for one that lived so long."""
-        delay = self.first if lived >= self.stable or not self._next else self._next
-        self._next = min(2 * delay, self.most)
-        return min(delay, self.most)
+__all__ = ["Supervisor"]
 
 
 @dataclass(slots=True)
@@ -251,28 +229,3 @@ def _work(
         worker.run(lambda: say(_BEAT), parent=pipe)
     finally:
         worker.close()
-
-
-def endpoints_of(endpoint: str, count: int) -> list[str]:
-    """
-    Return the endpoints of so many workers.
-
-    >>> endpoints_of("ipc:///run/detok", 1)
-    ['ipc:///run/detok']
-    >>> endpoints_of("ipc:///run/detok", 2)
-    ['ipc:///run/detok.0', 'ipc:///run/detok.1']
-    >>> endpoints_of("tcp://127.0.0.1:5757", 2)
-    ['tcp://127.0.0.1:5757', 'tcp://127.0.0.1:5758']
-
-    Raises:
-        OptionError: It is no endpoint for a worker.
-    """
-    scheme, found, address = endpoint.partition("://")
-    if scheme not in ("ipc", "tcp") or not found or not address:
-        raise OptionError(option="endpoint", value=endpoint, accepted='it is like "ipc:///run/detok" or "tcp://127.0.0.1:5757"')
-    if scheme == "ipc":
-        return [endpoint] if count == 1 else [f"{endpoint}.{index}" for index in range(count)]
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) <= 65536 - count:
-        raise OptionError(option="endpoint", value=endpoint, accepted="it needs a host and a port, as in tcp://127.0.0.1:5757")
-    return [f"tcp://{host}:{int(port) + index}" for index in range(count)]

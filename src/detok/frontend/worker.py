@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..errors import MissingExtra, WorkerError
+from ..errors import MissingExtra, OptionError, WorkerError
 from .service import Service
 
 try:
@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtra("pyzmq", extra="worker", purpose="a detokenizer worker") from error
 
-__all__ = ["Worker", "stop_at_signals"]
+__all__ = ["Worker", "endpoints_of", "stop_at_signals"]
 
 # So many messages are taken before the clock is looked at again.
 BURST = 64
@@ -130,3 +130,28 @@ def stop_at_signals(worker: Worker) -> None:
     """Let SIGTERM end a worker gently. Ctrl-C goes to all processes of a terminal; it is the supervisor's to act on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+
+
+def endpoints_of(endpoint: str, count: int) -> list[str]:
+    """
+    Return the endpoints of so many workers.
+
+    >>> endpoints_of("ipc:///run/detok", 1)
+    ['ipc:///run/detok']
+    >>> endpoints_of("ipc:///run/detok", 2)
+    ['ipc:///run/detok.0', 'ipc:///run/detok.1']
+    >>> endpoints_of("tcp://127.0.0.1:5757", 2)
+    ['tcp://127.0.0.1:5757', 'tcp://127.0.0.1:5758']
+
+    Raises:
+        OptionError: It is no endpoint for a worker.
+    """
+    scheme, found, address = endpoint.partition("://")
+    if scheme not in ("ipc", "tcp") or not found or not address:
+        raise OptionError(option="endpoint", value=endpoint, accepted='it is like "ipc:///run/detok" or "tcp://127.0.0.1:5757"')
+    if scheme == "ipc":
+        return [endpoint] if count == 1 else [f"{endpoint}.{index}" for index in range(count)]
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) <= 65536 - count:
+        raise OptionError(option="endpoint", value=endpoint, accepted="it needs a host and a port, as in tcp://127.0.0.1:5757")
+    return [f"tcp://{host}:{int(port) + index}" for index in range(count)]
