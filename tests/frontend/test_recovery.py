@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.support.network import PACE, Network, joined, reference
 TOKENIZER = detok.load(detok.EMBEDDED)
 IDS = TOKENIZER.encode(sample("mixed"), add_special_tokens=False)
 ROWS = 24
+EXAMPLES = int(os.environ.get("DETOK_FUZZ", 40))
 
 KINDS: Sequence[RequestOptions] = (
     RequestOptions(),
@@ -109,7 +111,7 @@ class Story:
 
 
 @given(EVENTS, st.integers(1, 3), st.sampled_from([1, 3, 65_536]))
-@settings(max_examples=2 * settings.default.max_examples)
+@settings(max_examples=2 * EXAMPLES)
 def test_outputs_whatever_happens(events: list[tuple[str, int, int]], workers: int, max_states: int) -> None:
     """Messages are lost, repeated and reordered, workers die and hand requests back: every output is right, and comes once."""
     story = Story(Network(TOKENIZER, workers=workers, limits=Limits(max_states=max_states)), 8)
