@@ -3,8 +3,9 @@
 import sys
 
 from . import __doc__ as description
-from . import bounds, formats, load, step, worker
+from . import bounds, encode, formats, frontend, load, request, step, worker
 from .harness import main
 
 if __name__ == "__main__":
-    sys.exit(main([step.measure, bounds.measure, load.measure, formats.measure, worker.measure], description))
+    measures = [each.measure for each in (step, request, frontend, worker, bounds, load, formats, encode)]
+    sys.exit(main(measures, description))

@@ -21,7 +21,7 @@ from .harness import Prepare, Row, Section, Spread, again, alternate, main, seco
 from .peers import Steps
 from .texts import at_least, english, hugging_face, ids_of, nine_scripts, path_of
 
-__all__ = ["bytes_each", "hostile", "measure", "memory", "places", "prompts"]
+__all__ = ["bytes_each", "course_of", "hostile", "measure", "memory", "places", "prompts"]
 
 STREAMS = 10_000
 LONG = 100_000
@@ -218,8 +218,8 @@ def places(rounds: int) -> Section:
         for name, text in texts.items():
             block = ids_of(vocabulary, text)
             repeats = LONG // len(block)
-            _course(tokenizer, block, 2)
-            runs = [_course(tokenizer, block, repeats) for _ in range(rounds)]
+            course_of(tokenizer.stream().step, block, 2)
+            runs = [course_of(tokenizer.stream().step, block, repeats) for _ in range(rounds)]
             course = [Spread.of(times).median for times in zip(*runs, strict=True)]
             courses[f"{vocabulary}, {name}"] = course
             tenth = len(course) // 10
@@ -232,13 +232,12 @@ def places(rounds: int) -> Section:
     return Section("The place in a stream", columns, rows, notes, draw=partial(_draw, courses))
 
 
-def _course(tokenizer: detok.Decoder, block: list[int], repeats: int) -> list[float]:
-    """Feed a block of ids to one stream again and again; return what a token cost in each."""
-    step = tokenizer.stream().step
+def course_of(step: Callable[[Any], object], block: Sequence[object], repeats: int) -> list[float]:
+    """Feed a block to one stream again and again; return what a token cost in each."""
     clock = [perf_counter()]
     for _ in range(repeats):
-        for token_id in block:
-            step(token_id)
+        for item in block:
+            step(item)
         clock.append(perf_counter())
     return [(end - start) / len(block) for start, end in pairwise(clock)]
 

@@ -30,7 +30,7 @@ Measure = Callable[[int], Iterable["Section"]]
 
 Result = TypeVar("Result")
 
-PACKAGES = ("detok", "tokenizers", "iree-tokenizer", "splintr-rs")
+PACKAGES = ("detok", "tokenizers", "fastokens", "iree-tokenizer", "splintr-rs")
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (0, "ns"))
 
 

@@ -8,7 +8,7 @@ such a stream gives, since a wrong answer is not a speed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from tokenizers.decoders import DecodeStream
 import detok
 from detok.core.options import ByteFallbackMode
 
-__all__ = ["OTHERS", "DecodeStreamLists", "DecodeStreams", "Extends", "Peer", "Steps", "load_other"]
+__all__ = ["OTHERS", "DecodeStreamLists", "DecodeStreams", "Extends", "Peer", "Requests", "Steps", "load_other"]
 
 
 class Peer(Protocol):
@@ -50,6 +50,11 @@ def _feed_with(step: Callable[[Tokenizer, Any], object], tokenizer: Tokenizer, i
 def _feed_lists_of_one(feed: Callable[[list[int]], object], ids: list[int]) -> None:
     for token_id in ids:
         feed([token_id])
+
+
+def _feed_with_logprobs(feed: Callable[[list[int], list[float]], object], ids: list[int]) -> None:
+    for token_id in ids:
+        feed([token_id], [-0.5])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,27 @@ class Extends:
     def text(self, ids: list[int]) -> str:
         stream = self.open()
         return "".join(map(stream.extend, _lists(ids, self.length))) + stream.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """detok's `feed` with lists of one id, the output object included."""
+
+    tokenizer: detok.Decoder
+    options: detok.RequestOptions = field(default_factory=detok.RequestOptions)
+    with_logprobs: bool = False
+
+    def open(self) -> detok.RequestDecoder:
+        return self.tokenizer.request(options=self.options)
+
+    def feeding(self, ids: list[int]) -> Callable[[], object]:
+        feed = self.open().feed
+        return partial(_feed_with_logprobs if self.with_logprobs else _feed_lists_of_one, feed, ids)
+
+    def text(self, ids: list[int]) -> str:
+        request = self.open()
+        values = [-0.5] if self.with_logprobs else None
+        return "".join(request.feed([token_id], values).text for token_id in ids) + request.finish().text
 
 
 @dataclass(frozen=True, slots=True)

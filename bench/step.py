@@ -15,7 +15,7 @@ from .harness import Prepare, Row, Section, Spread, again, alternate, apart, mai
 from .peers import OTHERS, DecodeStreamLists, DecodeStreams, Extends, Peer, Steps, load_other
 from .texts import NINE_SCRIPTS, at_least, english, hugging_face, ids_of, nine_scripts, path_of
 
-__all__ = ["CASES", "Case", "cold", "extend", "measure", "opening", "warm"]
+__all__ = ["CASES", "JUDGE", "Case", "cold", "extend", "measure", "measured", "opening", "section", "warm"]
 
 TOKENS = 20_000
 OPENED = 10
@@ -59,7 +59,7 @@ CASES = (
 def measure(rounds: int) -> Iterator[Section]:
     """Yield all sections of this file."""
     yield (filled := warm(rounds))
-    yield opening(filled)
+    yield opening(filled, "Opening a stream", (JUDGE, OURS, *OTHERS))
     yield cold(rounds)
     yield extend(rounds)
 
@@ -71,18 +71,18 @@ def warm(rounds: int) -> Section:
         f"Each library alternates with {JUDGE} in a process of its own; the column shows the one beside detok.",
         f'Nine scripts: {", ".join(NINE_SCRIPTS)}, and emoji. Eager: byte_fallback="eager".',
     ]
-    return _section("One step, tables filled", (JUDGE, OURS, "eager", *OTHERS), [_warm(case, rounds) for case in CASES], notes)
+    return section("One step, tables filled", (JUDGE, OURS, "eager", *OTHERS), [_warm(case, rounds) for case in CASES], notes)
 
 
 def _warm(case: Case, rounds: int) -> Row:
     row = apart(_ours, case, rounds)
     found = {name: apart(_other, name, case, rounds) for name in OTHERS}
-    measured = [other.record for other in found.values() if isinstance(other, Row)]
+    others = [other.record for other in found.values() if isinstance(other, Row)]
     record = {
         **row.record,
-        "streams": {name: stream for each in (*measured, row.record) for name, stream in each["streams"].items()},
-        "faults": {name: fault for each in (*measured, row.record) for name, fault in each["faults"].items()},
-        "opening_seconds": {name: each for one in (*measured, row.record) for name, each in one["opening_seconds"].items()},
+        "streams": {name: stream for each in (*others, row.record) for name, stream in each["streams"].items()},
+        "faults": {name: fault for each in (*others, row.record) for name, fault in each["faults"].items()},
+        "opening_seconds": {name: each for one in (*others, row.record) for name, each in one["opening_seconds"].items()},
         "hindrances": {name: other for name, other in found.items() if isinstance(other, str)},
     }
     return Row(row.cells, record)
@@ -93,19 +93,18 @@ def _ours(case: Case, rounds: int) -> Row:
     peers: dict[str, Peer] = {OURS: Steps(tokenizer)}
     if case.byte_fallback:
         peers["eager"] = Steps(tokenizer, byte_fallback="eager")
-    return _measured(case, DecodeStreams(hugging_face(case.vocabulary)), peers, rounds)
+    return measured(case, DecodeStreams(hugging_face(case.vocabulary)), peers, rounds)
 
 
 def _other(name: str, case: Case, rounds: int) -> Row | str:
     peer = load_other(name, path_of(case.vocabulary))
     if isinstance(peer, str):
         return peer
-    return _measured(case, DecodeStreams(hugging_face(case.vocabulary)), {name: peer}, rounds)
+    return measured(case, DecodeStreams(hugging_face(case.vocabulary)), {name: peer}, rounds)
 
 
-def opening(filled: Section) -> Section:
-    """What it takes to open one stream, from the same measurement."""
-    names = (JUDGE, OURS, *OTHERS)
+def opening(filled: Section, title: str, names: Sequence[str]) -> Section:
+    """What it takes to open one, from the same measurement."""
     rows: list[Row] = []
     for row in filled.rows:
         found = row.record["opening_seconds"]
@@ -117,13 +116,13 @@ def opening(filled: Section) -> Section:
                     record,
                 )
             )
-    return Section("Opening a stream", ("", *names), rows)
+    return Section(title, ("", *names), rows)
 
 
 def cold(rounds: int) -> Section:
     """The first stream of a tokenizer's life: one reading of the text, every id that occurs in it met for the first time."""
     notes = [f"As above, but each round with a tokenizer that was just loaded. {JUDGE} has no tables to fill."]
-    return _section("One step, tables empty", (JUDGE, OURS), [apart(_cold, case, rounds) for case in CASES], notes)
+    return section("One step, tables empty", (JUDGE, OURS), [apart(_cold, case, rounds) for case in CASES], notes)
 
 
 def _cold(case: Case, rounds: int) -> Row:
@@ -140,15 +139,15 @@ def extend(rounds: int) -> Section:
     cases = [case for case in CASES if case.vocabulary in ("llama3", "mistral-v1")]
     rows = [apart(_extend, case, length, rounds) for case in cases for length in (1, 2, 4, 16, 64, TOKENS)]
     notes = [f"So many ids in a list, to {JUDGE}.step too. Nanoseconds a token."]
-    return _section("Several ids in one call", (JUDGE, "extend"), rows, notes)
+    return section("Several ids in one call", (JUDGE, "extend"), rows, notes)
 
 
 def _extend(case: Case, length: int, rounds: int) -> Row:
     tokenizer, library = detok.load(path_of(case.vocabulary)), hugging_face(case.vocabulary)
-    return _measured(case, DecodeStreamLists(library, length), {"extend": Extends(tokenizer, length)}, rounds, length=length)
+    return measured(case, DecodeStreamLists(library, length), {"extend": Extends(tokenizer, length)}, rounds, length=length)
 
 
-def _measured(case: Case, judge: Peer, others: Mapping[str, Peer], rounds: int, **more: object) -> Row:
+def measured(case: Case, judge: Peer, others: Mapping[str, Peer], rounds: int, **more: object) -> Row:
     """Let each peer read the text once off the clock, which fills tables and shows faults, and then against the judge."""
     ids = at_least(TOKENS, case.ids)
     peers = {JUDGE: judge, **others}
@@ -185,7 +184,7 @@ def _row(case: Case, tokens: int, taken: Mapping[str, Sequence[float]], **more: 
     return Row([f"{case.name}, by {more['length']:,}" if "length" in more else case.name], record)
 
 
-def _section(title: str, names: Sequence[str], rows: Sequence[Row], notes: Sequence[str]) -> Section:
+def section(title: str, names: Sequence[str], rows: Sequence[Row], notes: Sequence[str]) -> Section:
     """Write out the numbers; a stream that is not in a row leaves its place empty."""
     written: list[Row] = []
     said = list(notes)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
+from sysconfig import get_path
 
 from tokenizers import Tokenizer
 
 from detok.data import sample
 from scripts.fetch_vocabularies import fetch
 
-__all__ = ["NINE_SCRIPTS", "at_least", "english", "hugging_face", "ids_of", "nine_scripts", "path_of"]
+__all__ = ["NINE_SCRIPTS", "at_least", "english", "hugging_face", "ids_of", "nine_scripts", "path_of", "unseen"]
 
 # Cyrillic, Greek, Arabic, Devanagari, Thai, Burmese, Hangul, Japanese (three at once) and Han.
 NINE_SCRIPTS = ("russian", "greek", "arabic", "hindi", "thai", "burmese", "korean", "japanese", "chinese")
@@ -48,3 +51,21 @@ def ids_of(vocabulary: str, text: str) -> list[int]:
 def at_least(count: int, ids: list[int]) -> list[int]:
     """Repeat a text's ids as a whole, so that they never end inside a character."""
     return ids * -(-count // len(ids))
+
+
+def unseen(vocabulary: str, tokens: int) -> Iterator[str]:
+    """
+    Yield texts of so many tokens that nobody has seen before: code and docstrings of Python's own library, none of them twice.
+
+    Encoders keep the words that they have met, so that a text that was encoded once is no measure.
+    """
+    root = Path(get_path("stdlib"))
+    files = [file for file in sorted(root.rglob("*.py")) if not any(part.endswith("-packages") for part in file.parts)]
+    library = hugging_face(vocabulary)
+    rest: list[int] = []
+    for file in files:
+        rest += library.encode(file.read_text(encoding="utf-8", errors="replace"), add_special_tokens=False).ids
+        for begin in range(0, len(rest) - tokens + 1, tokens):
+            yield library.decode(rest[begin : begin + tokens], skip_special_tokens=False)
+        rest = rest[len(rest) - len(rest) % tokens :]
+    raise ValueError("the library has no more texts; ask for fewer rounds")

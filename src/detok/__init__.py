@@ -25,12 +25,18 @@ from .core.stream import TextStream
 from .core.vocabulary import Piece, Vocabulary
 from .data import EMBEDDED
 from .errors import (
+    ChatTemplateError,
     DetokError,
+    DoubleBos,
     DuplicateRequest,
+    EncoderBusy,
+    EncoderClosed,
     EncodeUnsupported,
     EngineError,
+    MessageError,
     MissingExtra,
     OptionError,
+    PromptTooLong,
     RequestExpired,
     RequestFailed,
     RequestFinished,
@@ -47,6 +53,8 @@ from .errors import (
     WorkerError,
     WorkerUnavailable,
 )
+from .prompts.bos import DoubleBosWarning
+from .prompts.token_strings import TokenString
 
 if TYPE_CHECKING:
     from .tokenizers import Tokenizer, load
@@ -59,17 +67,24 @@ __all__ = [
     "BatchDecoder",
     "ChannelDelta",
     "ChannelTable",
+    "ChatTemplateError",
     "DecodeOptions",
     "Decoder",
     "Delimiter",
     "DetokError",
+    "DoubleBos",
+    "DoubleBosWarning",
     "DuplicateRequest",
     "EncodeUnsupported",
+    "EncoderBusy",
+    "EncoderClosed",
     "EngineError",
     "Logprob",
+    "MessageError",
     "MissingExtra",
     "OptionError",
     "Piece",
+    "PromptTooLong",
     "RequestDecoder",
     "RequestExpired",
     "RequestFailed",
@@ -85,6 +100,7 @@ __all__ = [
     "Text",
     "TextStream",
     "TokenLogprob",
+    "TokenString",
     "TokenTypeError",
     "Tokenizer",
     "TopLogprob",

@@ -1,18 +1,24 @@
 """Every error that detok raises on purpose; anything else that comes out is a bug of ours.
 
 The tree keeps the caller's faults (`UsageError` and its children) apart from faults of the data that was handed in
-(`SourceError`, `SnapshotError`). A wrong type is a `TokenTypeError`, which is also a `TypeError`.
+(`SourceError`, `SnapshotError`) and of an engine (`EngineError`). A wrong type is a `TokenTypeError`, which is a `TypeError` too.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "ChatTemplateError",
     "DetokError",
+    "DoubleBos",
     "DuplicateRequest",
     "EncodeUnsupported",
+    "EncoderBusy",
+    "EncoderClosed",
     "EngineError",
+    "MessageError",
     "MissingExtra",
     "OptionError",
+    "PromptTooLong",
     "RequestExpired",
     "RequestFailed",
     "RequestFinished",
@@ -145,6 +151,43 @@ class StopRegexTimeout(UsageError, TimeoutError):
         )
 
 
+class MessageError(UsageError, ValueError):
+    """A message of a chat, or a tool or document beside it, is not what a chat is made of."""
+
+    def __init__(self, place: str, *, found: str, accepted: str) -> None:
+        super().__init__(place, found, accepted)
+        self.place, self.found, self.accepted = place, found, accepted
+
+    def __str__(self) -> str:
+        return f"{self.place} {self.found}; {self.accepted}"
+
+
+class DoubleBos(UsageError, ValueError):
+    """A prompt would begin with two BOS tokens, and the caller asked to be told (`double_bos="error"`)."""
+
+    def __init__(self, token_id: int, *, text: str) -> None:
+        super().__init__(token_id, text)
+        self.token_id, self.text = token_id, text
+
+    def __str__(self) -> str:
+        return (
+            f"the prompt begins with {self.text!r} (id {self.token_id}) twice, which no model was trained on; "
+            'take one away, or give double_bos="fix"'
+        )
+
+
+class ChatTemplateError(DetokError, ValueError):
+    """A chat template cannot be read, or refuses or fails at a chat."""
+
+    def __init__(self, template: str, *, line: int | None, problem: str) -> None:
+        super().__init__(template, line, problem)
+        self.template, self.line, self.problem = template, line, problem
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f", line {self.line}"
+        return f"chat template {self.template!r}{where}: {self.problem}"
+
+
 class SourceError(DetokError, ValueError):
     """What was to be loaded is no tokenizer that detok can read."""
 
@@ -169,17 +212,6 @@ _DECODERS = "known are ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace,
 
 class SnapshotError(DetokError, ValueError):
     """A snapshot that does not belong here, is of another version, or was changed on its way."""
-
-
-class EngineError(DetokError, RuntimeError):
-    """An engine failed, or said that it cannot go on with a request."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"the engine failed: {self.problem}"
 
 
 class RequestFailed(DetokError, RuntimeError):
@@ -248,6 +280,36 @@ class EncodeUnsupported(DetokError, NotImplementedError):
         return f"detok has no encoder for {self.kind}; {self.instead}"
 
 
+class PromptTooLong(UsageError, ValueError):
+    """A prompt is longer than the caller allows."""
+
+    def __init__(self, *, length: int, limit: int, unit: str) -> None:
+        super().__init__(length, limit, unit)
+        self.length, self.limit, self.unit = length, limit, unit
+
+    def __str__(self) -> str:
+        instead = "shorten it" if self.unit == "characters" else "shorten it, give truncate_prompt_tokens"
+        return f"the prompt has {self.length:,} {self.unit}, and {self.limit:,} are allowed; {instead} or raise max_{self.unit}"
+
+
+class EncoderBusy(DetokError, RuntimeError):
+    """As many prompts wait to be encoded as may wait; a server answers this with 503."""
+
+    def __init__(self, *, waiting: int, limit: int) -> None:
+        super().__init__(waiting, limit)
+        self.waiting, self.limit = waiting, limit
+
+    def __str__(self) -> str:
+        return f"{self.waiting} prompts wait to be encoded, and {self.limit} may wait; try again later, or raise max_queue"
+
+
+class EncoderClosed(UsageError, RuntimeError):
+    """The encoder was closed before, or while, the prompt waited."""
+
+    def __str__(self) -> str:
+        return "the encoder is closed and takes no more prompts; make a new one with tokenizer.async_encoder()"
+
+
 class MissingExtra(DetokError, ImportError):
     """A library is needed that this installation does not have."""
 
@@ -257,3 +319,33 @@ class MissingExtra(DetokError, ImportError):
 
     def __str__(self) -> str:
         return f"{self.purpose} needs the library {self.library!r}; install it with: pip install 'detok[{self.extra}]'"
+
+
+class EngineError(DetokError):
+    """An engine refused a request, cannot be reached, or broke off."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        engine: str | None = None,
+        status: int | None = None,
+        type: str | None = None,
+        code: str | int | None = None,
+        param: str | None = None,
+    ) -> None:
+        """
+        Args:
+            message: In the engine's own words, if it said any. It names no address, so that a client may read it.
+            engine: Which engine, for the operator's eyes.
+            status: The HTTP status that it answered; None if it answered none.
+            type: What it calls the kind of the error.
+            code: Its own code for it.
+            param: The field of the request that it names.
+        """
+        super().__init__(message)
+        self.message, self.engine, self.status, self.type, self.code, self.param = message, engine, status, type, code, param
+
+    def __str__(self) -> str:
+        status = "" if self.status is None else f" (status {self.status})"
+        return f"{self.engine or 'the engine failed'}: {self.message}{status}"

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 import detok
 from bench.harness import Row, Section, Spread, again, alternate, apart, main, seconds
-from bench.peers import OTHERS, DecodeStreamLists, DecodeStreams, Extends, Peer, Steps, load_other
+from bench.peers import OTHERS, DecodeStreamLists, DecodeStreams, Extends, Peer, Requests, Steps, load_other
 from detok.data import sample
 
 
@@ -81,6 +81,8 @@ def _peers() -> dict[str, Callable[[Tokenizer, detok.Tokenizer], Peer]]:
         "step": lambda library, tokenizer: Steps(tokenizer),
         "eager": lambda library, tokenizer: Steps(tokenizer, "eager"),
         "extend": lambda library, tokenizer: Extends(tokenizer, 7),
+        "request": lambda library, tokenizer: Requests(tokenizer, detok.RequestOptions(stop="no such")),
+        "logprobs": lambda library, tokenizer: Requests(tokenizer, with_logprobs=True),
         "DecodeStream": lambda library, tokenizer: DecodeStreams(library),
         "DecodeStream, lists": lambda library, tokenizer: DecodeStreamLists(library, 7),
     }

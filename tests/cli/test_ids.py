@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detok.cli.ids import MAX_DIGITS, IdReader, InputError, in_steps, read_ids
+from detok.cli.ids import MAX_DIGITS, IdReader, InputError, Step, in_steps, read_ids
 
 LINES = [
     "1 2 3",
@@ -49,7 +49,7 @@ def test_reading_in_any_pieces_gives_the_same(lines: list[str], end: str, data: 
 def test_reading_takes_text_and_json_lines() -> None:
     """Integers one by one; a line of JSON is one item."""
     found, error = all_of(["\n".join(LINES[:8]).encode()])
-    assert found == [1, 2, 3, 4, 5, 6, [7, 8], [9, 10], [], -1, 2, 1 << 64, []]
+    assert found == [1, 2, 3, 4, 5, 6, Step([7, 8]), Step([9, 10]), Step([]), -1, 2, 1 << 64, Step([])]
     assert not error
 
 
@@ -67,9 +67,9 @@ def test_json_line_is_complete_at_its_end() -> None:
     """Half an array says nothing yet."""
     reader = IdReader("test")
     assert list(reader.feed(b"[1, 2]")) == []
-    assert list(reader.feed(b"\n[3")) == [[1, 2]]
+    assert list(reader.feed(b"\n[3")) == [Step([1, 2])]
     assert list(reader.feed(b"]")) == []
-    assert list(reader.finish()) == [[3]]
+    assert list(reader.finish()) == [Step([3])]
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,15 @@ def test_byte_order_mark_is_no_id() -> None:
 
 def test_steps_have_the_size_that_is_asked_for() -> None:
     """The last may be smaller; a line of JSON is a step of its own, after what stands before it."""
-    assert list(in_steps([1, 2, 3, [4, 5, 6], [], 7], 2)) == [[1, 2], [3], [4, 5, 6], [], [7]]
-    assert list(in_steps([1, 2], 1)) == [[1], [2]]
+    line = Step([4, 5, 6], [-1.0, None, -0.5])
+    assert list(in_steps([1, 2, 3, line, Step([]), 7], 2)) == [Step([1, 2]), Step([3]), line, Step([]), Step([7])]
+    assert list(in_steps([1, 2], 1)) == [Step([1]), Step([2])]
 
 
 def test_step_before_an_error_is_given() -> None:
     """What was read is not lost with what was not."""
     steps = in_steps(read_ids([b"1 2 3 x"], "test"), 2)
-    assert [next(steps), next(steps)] == [[1, 2], [3]]
+    assert [next(steps), next(steps)] == [Step([1, 2]), Step([3])]
     with pytest.raises(InputError):
         next(steps)
     with pytest.raises(InputError):
@@ -147,4 +148,33 @@ def test_step_before_an_error_is_given() -> None:
 def test_steps_of_an_output_can_be_read_again() -> None:
     """What `stream --json` writes is among what is read."""
     line = json.dumps({"ids": [1, 2], "text": "x", "held": {"bytes": "c3"}, "held_because": "incomplete character"})
-    assert list(read_ids([line.encode()], "test")) == [[1, 2]]
+    assert list(read_ids([line.encode()], "test")) == [Step([1, 2])]
+
+
+def test_logprobs_are_read_only_when_asked_for() -> None:
+    """Numbers or null, one for each id; who does not ask may find anything there."""
+    line = '{"logprobs": [-1, null, -0.5], "token_ids": [1, 2, 3]}\n[4]\n{"ids": [5]}'
+    found = list(read_ids([line.encode()], "test", with_logprobs=True))
+    assert found == [Step([1, 2, 3], [-1.0, None, -0.5]), Step([4]), Step([5])]
+    assert next(read_ids([line.encode()], "test")) == Step([1, 2, 3])
+    assert list(read_ids([b'{"token_ids": [1], "logprobs": {"tokens": []}}'], "test")) == [Step([1])]
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "problem"),
+    [
+        ("[-1]", "there are 1 for 2 token ids"),
+        ('[-1, "x"]', "logprobs[1] cannot be 'x': it is a number, None"),
+        ("[true, 0]", "logprobs[0] cannot be True"),
+        (f"[0, 1{'0' * 400}]", "logprobs[1] cannot be 1000"),
+        ("{}", '"logprobs" is no array'),
+        ("-1", '"logprobs" is no array'),
+    ],
+)
+def test_logprobs_that_cannot_be_are_named_with_their_place(logprobs: str, problem: str) -> None:
+    """As for ids: line and column, and what is wrong."""
+    line = f'\n{{"token_ids": [1, 2], "logprobs": {logprobs}}}'
+    with pytest.raises(InputError) as caught:
+        list(read_ids([line.encode()], "test", with_logprobs=True))
+    assert (caught.value.line, caught.value.column) == (2, 35)
+    assert problem in str(caught.value)

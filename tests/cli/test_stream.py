@@ -8,7 +8,9 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from detok.data import sample
 from tests.cli.support import EMBEDDED, detok_process, ids_text, run
 
 TEXT = "Zoë 🫶 한국\n"
+SENTENCE = "Hi STOP it now"
 TIMEOUT = 20
 
 
@@ -30,6 +33,19 @@ def read_some(process: subprocess.Popen[bytes], count: int) -> bytes:
         assert chunk, f"the end after {data!r}"
         data += chunk
     return data
+
+
+def ending(
+    finish_reason: str, stop_reason: str | int | None, *, kept: int, text_end: int, dropped: Sequence[int] = ()
+) -> dict[str, object]:
+    """What the last line of JSON says of the end."""
+    reasons = {"finish_reason": finish_reason, "stop_reason": stop_reason}
+    return {**reasons, "dropped_token_ids": [*dropped], "tokens_kept": kept, "text_end": text_end}
+
+
+def json_lines(*arguments: str, stdin: str | None = None) -> list[dict[str, Any]]:
+    """The lines of a stream as JSON."""
+    return [json.loads(line) for line in run("stream", "--json", *arguments, stdin=stdin).stdout.splitlines()]
 
 
 def test_stream_of_ids_is_their_text() -> None:
@@ -84,13 +100,13 @@ def test_stream_without_input_is_a_sample() -> None:
 
 
 def test_stream_as_json_is_a_line_a_step() -> None:
-    """Each line has ids, text and what is held; the last one has the rest."""
+    """Each line has ids, text and what is held; the last one has the rest, and how it ended."""
     lines = [json.loads(line) for line in run("stream", "--ids", ids_text("ë"), "--json").stdout.splitlines()]
     first, second = EMBEDDED.encode("ë")
     assert lines == [
         {"ids": [first], "text": "", "held": {"bytes": "c3"}, "held_because": "incomplete character"},
         {"ids": [second], "text": "ë", "held": "", "held_because": ""},
-        {"finish": True, "ids": [], "text": "", "held": "", "held_because": ""},
+        {"finish": True, "ids": [], "text": "", "held": "", "held_because": "", **ending("stop", None, kept=2, text_end=1)},
     ]
 
 
@@ -244,3 +260,153 @@ def test_stream_by_a_strategy_gives_its_text() -> None:
 def test_stream_by_a_strategy_that_there_is_not_exits_with_2() -> None:
     """Like any wrong option."""
     assert run("stream", "--ids", "1", "--strategy", "quick").exit_code == 2
+
+
+@pytest.mark.parametrize("step", ["1", "3", "1000"])
+def test_stream_ends_before_a_stop_in_any_steps(step: str) -> None:
+    """Text behind a stop does not come out, whatever came with it; of several stops the first to complete wins."""
+    arguments = ["stream", "--ids", ids_text(SENTENCE), "--step", step]
+    assert run(*arguments, "--stop", "it", "--stop", "OP").stdout == "Hi ST"
+    assert run(*arguments, "--stop", "it", "--stop", "OP", "--include-stop-str-in-output").stdout == "Hi STOP"
+    assert run(*arguments, "--stop-regex", "[A-Z]{3}").stdout == "Hi "
+    assert run(*arguments, "--max-tokens", "2").stdout == "Hi"
+
+
+def test_stream_with_min_tokens_passes_an_early_stop() -> None:
+    """The same stop ends the text when it comes again."""
+    ids = ids_text("a.b.c")
+    assert run("stream", "--ids", ids, "--stop", ".").stdout == "a"
+    assert run("stream", "--ids", ids, "--stop", ".", "--min-tokens", "2").stdout == "a.b"
+
+
+def test_stream_ends_before_ids_that_were_named_and_no_others() -> None:
+    """Special or not; an end of sequence is an id like any other, unless it is named."""
+    end = EMBEDDED.encode("<|im_end|>", add_special_tokens=False)
+    ids = [*EMBEDDED.encode("Hi"), *end, *EMBEDDED.encode("ya")]
+    given = " ".join(map(str, ids))
+    assert run("stream", "--ids", given).stdout == "Hiya"
+    assert run("stream", "--ids", given, "--stop-token-ids", f"0 {end[0]}").stdout == "Hi"
+    last = json_lines("--ids", given, "--step", "9", "--stop-token-ids", str(end[0]))[-1]
+    assert last.items() >= ending("stop", end[0], kept=3, text_end=2, dropped=ids[3:]).items()
+
+
+def test_stream_as_json_says_what_stopped_it() -> None:
+    """What came in, what is held and may become the stop; at the end the ids that belong to the text, and those behind it."""
+    ids = EMBEDDED.encode(SENTENCE)
+    assert list(map(EMBEDDED.token_text, ids[:6])) == ["H", "i", " S", "T", "O", "P"]
+    *steps, last = json_lines("--ids", ids_text(SENTENCE), "--stop", "STOP")
+    assert [line["text"] for line in steps] == ["H", "i", " ", "", "", ""]
+    assert [line["held"] for line in steps] == ["", "", "S", "ST", "STO", ""]
+    assert {line["held_because"] for line in steps[2:5]} == {"it may become a stop"}
+    assert [line["ids"] for line in steps] == [[token_id] for token_id in ids[:6]]
+    assert last.items() >= ending("stop", "STOP", kept=6, text_end=3).items()
+    at_once = json_lines("--ids", str(ids), "--stop", "STOP")[-1]
+    assert at_once.items() >= ending("stop", "STOP", kept=6, text_end=3, dropped=ids[6:]).items()
+
+
+def test_stream_with_deltas_says_what_stopped_it() -> None:
+    """On the last line, with the ids that were dropped."""
+    ids = EMBEDDED.encode(SENTENCE)
+    lines = run("stream", "--ids", str(ids), "--stop", "now", "--show-deltas").stdout.splitlines()
+    assert lines[-1] == f"  finish  ''   stop at 'now': {len(ids)} tokens, 11 characters"
+    lines = run("stream", "--ids", str(ids), "--max-tokens", "2", "--show-deltas").stdout.splitlines()
+    behind = " ".join(map(str, ids[2:]))
+    assert lines[-1] == f"  finish  ''   length: 2 tokens, 2 characters, {behind} behind it dropped"
+
+
+def test_stream_with_a_stop_reads_no_more_of_a_live_pipe() -> None:
+    """It ends at once, though the pipe is open."""
+    with detok_process("stream", "--stop", "lo") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"39 318 737 ")
+        process.stdin.flush()
+        assert process.wait(TIMEOUT) == 0
+        assert process.stdout.read() == b"Hel"
+
+
+def test_stream_that_may_still_stop_gives_out_what_it_holds() -> None:
+    """A candidate comes out at the end of the input, of whatever kind."""
+    assert run("stream", "--ids", ids_text("The EN"), "--stop", "END").stdout == "The EN"
+    result = run("stream", "--stop", "END", stdin=f"{ids_text('The EN')} x")
+    assert (result.stdout, result.exit_code) == ("The EN", 2)
+
+
+def test_stream_with_logprobs_tiles_the_text() -> None:
+    """Each token's part of the text, its bytes and its offsets, and its logprob where the input has one."""
+    ids = EMBEDDED.encode("Zoë", add_special_tokens=False)
+    stdin = json.dumps({"token_ids": ids[:2], "logprobs": [-0.5, None]}) + "\n" + " ".join(map(str, ids[2:]))
+    found = json_lines("--logprobs", stdin=stdin)
+    tokens = [token for line in found for token in line["tokens"]]
+    assert [token["id"] for token in tokens] == ids
+    assert "".join(token["token"] for token in tokens) == "Zoë"
+    assert [bytes(token["bytes"]) for token in tokens] == [EMBEDDED.token_bytes(token_id) for token_id in ids]
+    assert [token["logprob"] for token in tokens] == [-0.5, None, None, None]
+    assert [token["byte_offset"] for token in tokens] == [0, 1, 2, 2]
+    shown = run("stream", "--logprobs", stdin=stdin).stdout
+    assert "token 'Z', bytes 5a, at character 0, byte 0, logprob -0.5\n" in shown
+    assert "token 'ë', bytes ab, at character 2, byte 2\n" in shown
+
+
+def test_stream_with_logprobs_can_be_streamed_again() -> None:
+    """An entry may come later than its id; so the lines do not read as logprobs of their ids."""
+    once = run("stream", "--ids", ids_text(TEXT), "--logprobs", "--json").stdout
+    assert run("stream", "--logprobs", "--json", stdin=once).stdout.splitlines()[:-2] == once.splitlines()[:-1]
+
+
+def test_stream_with_wrong_logprobs_names_their_place() -> None:
+    """What came before is out."""
+    result = run("stream", "--logprobs", stdin='39\n{"token_ids": [39], "logprobs": []}')
+    assert result.exit_code == 2
+    assert "'H'" in result.stdout
+    assert result.stderr == "detok: standard input, line 2, column 33: logprobs cannot be []: there are 0 for 1 token ids\n"
+
+
+def test_stream_with_segments_shows_special_tokens() -> None:
+    """Between the text, though the text does not have them."""
+    ids = " ".join(map(str, EMBEDDED.encode("<|im_start|>Hi", add_special_tokens=False)))
+    start = EMBEDDED.encode("<|im_start|>", add_special_tokens=False)[0]
+    segments = [segment for line in json_lines("--segments", "--ids", ids) for segment in line["segments"]]
+    assert segments == [{"special": "<|im_start|>", "id": start, "text": ""}, {"text": "H"}, {"text": "i"}]
+    shown = run("stream", "--segments", "--ids", ids).stdout
+    assert f"special '<|im_start|>', id {start}\n" in shown
+    assert "text 'H'\n" in shown
+
+
+def test_stream_with_channels_shows_text_by_channel() -> None:
+    """Delimiters are in none of them; segments are shown only if they were asked for, too."""
+    ids = " ".join(map(str, EMBEDDED.encode("<think>Hm</think>Hi", add_special_tokens=False)))
+    found = json_lines("--channels", "think", "--ids", ids)
+    parts: dict[str, str] = {}
+    for delta in (delta for line in found for delta in line["channels"]):
+        parts[delta["channel"]] = parts.get(delta["channel"], "") + delta["text"]
+    assert parts == {"reasoning": "Hm", "content": "Hi"}
+    assert not any("segments" in line for line in found)
+    shown = run("stream", "--channels", "think", "--ids", ids, "--step", "9").stdout
+    assert "reasoning 'Hm'\n" in shown
+    assert "content 'Hi'\n" in shown
+
+
+def test_stream_by_a_strategy_stops_too() -> None:
+    """A stop is searched in the text, wherever that comes from."""
+    for strategy in ("exact", "window", "window+printable", "decodestream"):
+        assert run("stream", "--ids", ids_text(SENTENCE), "--strategy", strategy, "--stop", "OP").stdout == "Hi ST"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--stop", ""], "an empty stop"),
+        (["--stop-regex", "("], "it is no pattern"),
+        (["--stop-token-ids", "x"], "--stop-token-ids, line 1, column 1: 'x' is no token id"),
+        (["--max-tokens", "0"], "max_tokens=0 is not possible"),
+        (["--min-tokens", "2", "--max-tokens", "1"], "min_tokens=2 is not possible"),
+        (["--channels", "tv"], "channels='tv' is not possible; it is one of 'think'"),
+    ],
+)
+def test_stream_with_a_request_that_cannot_be_says_so(arguments: list[str], problem: str) -> None:
+    """Before anything comes out."""
+    result = run("stream", "--ids", "39", *arguments)
+    assert (result.stdout, result.exit_code) == ("", 2)
+    assert problem in result.stderr
+    assert result.stderr.count("\n") == 1

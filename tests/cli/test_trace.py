@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import tokenizers
 
 from tests.cli.support import EMBEDDED, ids_text, run
@@ -132,3 +133,46 @@ def test_trace_beside_a_strategy_as_svg_is_the_picture(tmp_path: Path) -> None:
     path = tmp_path / "trace.svg"
     run("trace", "--text", TEXT, "--strategy", "window", "--svg", str(path))
     assert "window" in path.read_text(encoding="utf-8")
+
+
+def test_trace_with_a_stop_shows_what_is_held_for_it() -> None:
+    """The candidate, the row that completes the stop, and below where that is; nothing behind it has a row."""
+    shown = run("trace", "--text", "Hi STOP it", "--stop", "OP").stdout
+    assert "O, it may become a stop" in shown
+    assert "stop 'OP'" in shown
+    assert "right  Hi ST\n" in shown.replace(" \n", "\n")
+    assert "■ stop 'OP': token 6 completes it, the text has 5 characters" in shown
+    assert "␣it" not in shown
+    assert "no stop came" in run("trace", "--text", "Hi", "--stop", "OP").stdout
+
+
+def test_trace_with_a_stop_token_names_it() -> None:
+    """By its id."""
+    shown = run("trace", "--ids", "39 318 737", "--stop-token-ids", "318").stdout
+    assert "■ stop 318: token 2 completes it, the text has 1 characters" in shown
+
+
+def test_trace_with_a_stop_on_a_narrow_terminal_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word for the reason, so that no row wraps."""
+    monkeypatch.setattr("detok.cli.trace.PICTURE_WIDTH", 80)
+    shown = run("trace", "--text", "Hi STëP", "--stop", "TëX").stdout
+    assert "T, stop?" in shown
+    assert "54 c3, stop?" in shown
+    assert "it may become" not in shown
+
+
+def test_trace_with_a_stop_as_json_says_how_it_ended() -> None:
+    """Beside all that is there without it."""
+    found = json.loads(run("trace", "--text", "Hi STOP it", "--stop", "OP", "--json").stdout)
+    end = ("finish_reason", "stop_reason", "tokens_kept", "text_end", "dropped_token_ids")
+    assert [found[field] for field in end] == ["stop", "OP", 6, 5, []]
+    assert [row["held"] for row in found["rows"]] == ["", "", "", "", "O", "", ""]
+    assert found["right"] == "Hi ST"
+    assert "stop_reason" not in json.loads(run("trace", "--text", "Hi", "--json").stdout)
+
+
+def test_trace_with_a_stop_and_a_strategy_is_refused() -> None:
+    """They cannot be compared."""
+    result = run("trace", "--stop", "OP", "--strategy", "window")
+    assert (result.stdout, result.exit_code) == ("", 2)
+    assert "leave it or the stops out" in result.stderr

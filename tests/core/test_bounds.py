@@ -6,6 +6,7 @@ import sys
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -148,3 +149,20 @@ def test_threads_share_a_tokenizer(mistral: detok.Tokenizer) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = [future.result() for future in [pool.submit(work) for _ in range(8)]]
     assert results == [{expected}] * 8
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"output": "cumulative"}, {"segments": True}, {"stop": "no such"}, {"stop_regex": "no such"}], ids=str
+)
+def test_requests_ask_the_pipeline_no_more_than_streams(byte_level: detok.Tokenizer, options: dict[str, Any]) -> None:
+    """Whatever is asked for, one id at a time or several: what a stream remembers, every way through a request finds."""
+    ids = [258, 259, 2 + 0xC3, 2 + 0xAB, 0, 258]
+    byte_level.decode(ids * 2)
+    settled = questions(byte_level)
+    for logprobs in (None, [-1.0] * len(ids)):
+        request = byte_level.request(**options)
+        request.feed(ids, logprobs)
+        for place, token_id in enumerate(ids):
+            request.feed([token_id], logprobs and logprobs[place : place + 1])
+        request.finish()
+    assert questions(byte_level) == settled

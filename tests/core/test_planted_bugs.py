@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
 import pytest
@@ -24,6 +24,9 @@ class ReadsTwice(detok.TextStream):
         self._empty = not text
         return text + again
 
+    def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
+        return "".join(map(self.step, token_ids))
+
 
 class LosesTheTail(detok.TextStream):
     """Has nothing to say at the end."""
@@ -44,6 +47,9 @@ class GivesTooLate(detok.TextStream):
         text = getattr(self, "_late", "") + super().step(token_id)
         self._late = text[-1:]
         return text[:-1]
+
+    def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
+        return "".join(map(self.step, token_ids))
 
     def finish(self) -> str:
         late, self._late = getattr(self, "_late", ""), ""

@@ -38,6 +38,9 @@ class RepeatsACharacter(detok.TextStream):
         text = super().step(token_id)
         return text + text[-1:] if self.held else text
 
+    def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
+        return "".join(map(self.step, token_ids))
+
 
 class SplitsMatter(detok.TextStream):
     """Loses the last of three ids that come in one step."""
@@ -58,6 +61,9 @@ class RaisesOnNegativeIds(detok.TextStream):
         if isinstance(token_id, int) and token_id < 0:
             raise IndexError(token_id)
         return super().step(token_id)
+
+    def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
+        return "".join(map(self.step, token_ids))
 
 
 class Planted(Tokenizer):

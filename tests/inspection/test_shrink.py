@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from detok.inspection.shrink import Steps, shrink
+from collections.abc import Sequence
+
+from detok.inspection.shrink import Steps, shrink, shrink_sequence
 
 
 def test_shrink_keeps_only_what_fails() -> None:
@@ -25,3 +27,12 @@ def test_shrink_keeps_the_first_step_apart() -> None:
 def test_shrink_of_the_smallest_is_itself() -> None:
     """There is nothing to take from an input without ids."""
     assert shrink(((),), lambda found: True) == ((),)
+
+
+def test_shrink_sequence_goes_on_until_nothing_can_go() -> None:
+    """Taking one item out may let another go that had to stay before."""
+
+    def fails(items: Sequence[int]) -> bool:
+        return 5 in items and (3 in items or 4 not in items)
+
+    assert list(shrink_sequence(range(8), fails)) == [5]

@@ -146,3 +146,42 @@ def test_trace_without_a_strategy_compares_nothing() -> None:
     rows = trace(SPACED, [1, 2])
     assert {(row.compared, row.deviation) for row in rows} == {(None, None)}
     assert (summary(rows).compared, summary(rows).late) == (None, 0)
+
+
+def test_trace_with_stops_holds_what_may_become_one() -> None:
+    """With the reason; the id that completes a stop is the last, and says how the request ended."""
+    tokenizer = detok.load(make(FUSE, ("a", "E", "N", "D", "x")))
+    rows = trace(tokenizer, [0, 1, 4, 1, 2, 3, 0], stops={"stop": ["END"]})
+    assert [row.text for row in rows] == ["a", "", "Ex", "", "", "", ""]
+    assert [row.held for row in rows] == ["", "E", "", "E", "EN", "", ""]
+    assert [row.held_because for row in rows] == [row.held and "it may become a stop" for row in rows]
+    assert [row.token_id for row in rows] == [0, 1, 4, 1, 2, 3, None]
+    ends = [row.end for row in rows]
+    assert ends == [None] * 5 + [summary(rows).end, None]
+    end = summary(rows).end
+    assert end is not None
+    assert (end.finish_reason, end.stop_reason, end.tokens_kept, end.text_end) == ("stop", "END", 6, 3)
+
+
+def test_trace_with_stops_holds_a_part_of_a_character_behind_one() -> None:
+    """The candidate and the bytes, with both reasons."""
+    tokenizer = detok.load(make(BYTE_LEVEL, byte_level_tokens(b"E", b"\xc3", b"\xab")))
+    rows = trace(tokenizer, [0, 1, 2], stops={"stop": "Eé"})
+    assert [row.held for row in rows] == ["E", b"E\xc3", "", ""]
+    assert rows[1].held_because == "incomplete character, behind what may become a stop"
+    assert [row.text for row in rows] == ["", "", "Eë", ""]
+
+
+def test_trace_with_stops_that_do_not_come_gives_out_all_at_the_end() -> None:
+    """Then the last row says how it ended, and the text is the decode."""
+    rows = trace(EMBEDDED, EMBEDDED.encode("The EN"), stops={"stop": "END"})
+    assert rows[-1].text == "EN"
+    assert rows[-1].end is not None
+    assert rows[-1].end.stop_reason is None
+    assert summary(rows).right == "The EN"
+
+
+def test_trace_with_stops_and_a_strategy_is_refused() -> None:
+    """A text that was cut cannot be compared with a whole one."""
+    with pytest.raises(detok.OptionError, match="strategy='window' is not possible"):
+        trace(EMBEDDED, [39], stops={"stop": "x"}, strategy="window")

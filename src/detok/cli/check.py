@@ -13,7 +13,9 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from ..errors import UsageError
 from ..inspection import Certificate, Difference, check
+from . import check_encode
 from . import options as o
 from .output import PipeConsole, visible, write_json
 
@@ -25,18 +27,26 @@ Examples:
   detok check llama3/ --lists 10000 --seed 7       more, and others
   detok check llama3/ --ids "62904 102"            one list, in all splits
   detok check mistral/ --strategy window           how often windows err
+  detok check llama3/ --encode --lists 100000      encode, not decode
+  detok check llama3/ --encode --file README.md    over a text of yours
   detok check llama3/ --json > certificate.json    for machines
 """
 
 
 def command(
     tokenizer: o.TokenizerSource = None,
-    lists: Annotated[int, typer.Option(min=1, help="How many hostile id lists to try.")] = 1000,
+    lists: Annotated[int, typer.Option(min=1, help="How many hostile id lists, or texts, to try.")] = 1000,
     seed: Annotated[int, typer.Option(help="Decides all lists and all splits.")] = 0,
     ids: o.Ids = None,
     file: o.File = None,
     as_json: o.AsJson = False,
     strategy: o.Strategy = None,
+    encode: Annotated[
+        bool, typer.Option("--encode", help="Compare encode instead of decode; --file is a text then, and --ids makes no sense.")
+    ] = False,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="With --encode, this one text.", show_default=False)
+    ] = None,
 ) -> None:
     """
     Compare a tokenizer with its own library: a certificate.
@@ -45,11 +55,26 @@ def command(
     give what the library gives for the whole list. A difference is made as small as it can be, and the exit code is 1.
 
     With --strategy streams are made in that way, and the certificate says how often they went wrong.
+
+    With --encode hostile texts are encoded, alone and in a batch: each must give the ids that the library's own encode gives.
+    That judges a faster encoder (`detok[fast]`), which is taken where it is installed.
     """
+    if encode:
+        if ids or strategy:
+            raise UsageError("--ids and --strategy go with decode, not with --encode")
+        made = o.open_tokenizer(tokenizer)
+        files = [] if file is None else [file]
+        with _progress(lists, "hostile texts") as progress:
+            check_encode.run(
+                made, source=tokenizer, texts=lists, seed=seed, files=files, text=text, as_json=as_json, progress=progress
+            )
+        return
+    if text is not None:
+        raise UsageError("--text goes with --encode")
     given = o.given_ids(ids, file, reads_pipe=False)
     made = o.open_tokenizer(tokenizer)
     one = None if given is None else o.flat(given)
-    with _progress(lists) as progress:
+    with _progress(lists, "hostile lists") as progress:
         certificate = check(made, lists=lists, seed=seed, ids=one, strategy=o.value(strategy), progress=progress)
     if as_json:
         write_json(certificate.as_dict())
@@ -60,10 +85,10 @@ def command(
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
+def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
     console = PipeConsole(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("hostile lists", total=total)
+        task = progress.add_task(what, total=total)
         yield lambda done: progress.update(task, completed=done)
 
 

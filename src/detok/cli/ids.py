@@ -2,7 +2,7 @@
 Ids out of a file, a pipe or an argument, as they come.
 
 Two forms, a line at a time: integers separated by white space or commas, each complete at its separator; or a line of JSON, which
-is an array of ids, or an object with one as "token_ids" or "ids", and is one step.
+is an array of ids, or an object with one as "token_ids" or "ids" and perhaps "logprobs" beside it, and is one step.
 """
 
 from __future__ import annotations
@@ -11,13 +11,24 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from ..errors import DetokError
+from ..core.request.logprobs import as_logprobs
+from ..errors import DetokError, OptionError
 
-__all__ = ["IdReader", "InputError", "in_steps", "read_ids"]
+__all__ = ["IdReader", "InputError", "Item", "Step", "in_steps", "read_ids"]
 
-Item = int | list[int]
-"""An id, or the ids of a line of JSON."""
+
+class Step(NamedTuple):
+    """Ids that came together."""
+
+    ids: list[int]
+    logprobs: list[float | None] | None = None
+    """One for each id, if they were asked for and are there."""
+
+
+Item = int | Step
+"""An id, or a line of JSON."""
 
 # More digits than any id has, and as many as Python's int() takes at once.
 MAX_DIGITS = 4300
@@ -45,10 +56,12 @@ class IdReader:
 
     Args:
         source: What to name in an error.
+        with_logprobs: Read the "logprobs" of objects, too. If not, they may be anything.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, with_logprobs: bool = False) -> None:
         self._source = source
+        self._with_logprobs = with_logprobs
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._pending = ""
         """The part of the current line that is not read yet."""
@@ -102,39 +115,49 @@ class IdReader:
                 raise self._error(word.start(), _no_id(word[0]))
             yield int(word[0])
 
-    def _json(self, line: str) -> list[int]:
+    def _json(self, line: str) -> Step:
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
             raise self._error(error.pos, f"no JSON ({error.msg}); a line that begins with [ or {{ is read as JSON") from None
         except (ValueError, RecursionError) as error:
             raise self._error(0, f"no JSON ({error}); a line that begins with [ or {{ is read as JSON") from None
-        key = None
+        key = logprobs = None
         if isinstance(value, dict):
             key = next((name for name in ("token_ids", "ids") if isinstance(value.get(name), list)), None)
             if key is None:
                 raise self._error(0, 'the object has no array "token_ids" or "ids"')
+            logprobs = value.get("logprobs") if self._with_logprobs else None
             value = value[key]
         ids: list[int] = []
         for item in value:
             if type(item) is not int:
                 raise self._error(_place(line, key, len(ids)), _no_id(json.dumps(item, ensure_ascii=False)))
             ids.append(item)
-        return ids
+        return Step(ids, None if logprobs is None else self._logprobs(line, logprobs, len(ids)))
+
+    def _logprobs(self, line: str, values: object, count: int) -> list[float | None]:
+        column = _after(line, "logprobs")
+        if not isinstance(values, list):
+            raise self._error(column, '"logprobs" is no array')
+        try:
+            return [one.logprob for one in as_logprobs(values, count)]
+        except OptionError as error:
+            raise self._error(column, f"{error.option} cannot be {error.value!r:.40}: {error.accepted}") from None
 
     def _error(self, offset: int, problem: str) -> InputError:
         return InputError(self._source, line=self._line, column=self._column + offset, problem=problem)
 
 
-def read_ids(chunks: Iterable[bytes], source: str) -> Iterator[Item]:
-    """Read all chunks, each as soon as it is there. Errors as `IdReader.feed`."""
-    reader = IdReader(source)
+def read_ids(chunks: Iterable[bytes], source: str, *, with_logprobs: bool = False) -> Iterator[Item]:
+    """Read all chunks, each as soon as it is there. Arguments and errors as `IdReader`."""
+    reader = IdReader(source, with_logprobs=with_logprobs)
     for chunk in chunks:
         yield from reader.feed(chunk)
     yield from reader.finish()
 
 
-def in_steps(items: Iterable[Item], size: int) -> Iterator[list[int]]:
+def in_steps(items: Iterable[Item], size: int) -> Iterator[Step]:
     """
     Group ids into steps of ``size``; a line of JSON is a step of its own.
 
@@ -145,17 +168,17 @@ def in_steps(items: Iterable[Item], size: int) -> Iterator[list[int]]:
         for item in items:
             if isinstance(item, int):
                 step.append(item)
-            if step and (len(step) == size or isinstance(item, list)):
-                yield step
+            if step and (len(step) == size or isinstance(item, Step)):
+                yield Step(step)
                 step = []
-            if isinstance(item, list):
+            if isinstance(item, Step):
                 yield item
     except InputError:
         if step:
-            yield step
+            yield Step(step)
         raise
     if step:
-        yield step
+        yield Step(step)
 
 
 def _no_id(found: str) -> str:
@@ -165,15 +188,21 @@ def _no_id(found: str) -> str:
 
 def _place(line: str, key: str | None, index: int) -> int:
     """Where an item of an array begins in a valid line of JSON: the array is the line, or stands behind a key of its object."""
-    start = _skip(line, 0) + 1
-    array = start
-    while key is not None and line[_skip(line, start)] != "}":
-        name, start = _value(line, start)
-        array = _skip(line, start) + 1 if name == key else array
-        _, start = _value(line, start)
+    array = (_skip(line, 0) if key is None else _after(line, key)) + 1
     for _ in range(index):
         _, array = _value(line, array)
     return _skip(line, array)
+
+
+def _after(line: str, key: str) -> int:
+    """Where the value of a key begins in a valid line of JSON that is an object; the last one, if the key is there twice."""
+    start = _skip(line, 0) + 1
+    found = start
+    while line[_skip(line, start)] != "}":
+        name, start = _value(line, start)
+        found = _skip(line, start) if name == key else found
+        _, start = _value(line, start)
+    return found
 
 
 def _value(line: str, start: int) -> tuple[object, int]:

@@ -15,7 +15,7 @@ from ..core import options as core
 from ..data import EMBEDDED
 from ..errors import SourceError, UsageError
 from ..tokenizers import Tokenizer, load
-from .ids import Item, read_ids
+from .ids import Item, Step, read_ids
 
 __all__ = [
     "AsJson",
@@ -170,7 +170,7 @@ def value(choice: StrategyChoice | None) -> core.Strategy | None:
     return None if choice is None else choice.value
 
 
-def given_ids(ids: list[str] | None, file: str | None, *, reads_pipe: bool) -> Iterator[Item] | None:
+def given_ids(ids: list[str] | None, file: str | None, *, reads_pipe: bool, with_logprobs: bool = False) -> Iterator[Item] | None:
     """
     Return the ids that were given, to be read as they come; None if there are none.
 
@@ -178,6 +178,7 @@ def given_ids(ids: list[str] | None, file: str | None, *, reads_pipe: bool) -> I
         ids: The values of ``--ids``.
         file: The value of ``--file``.
         reads_pipe: Whether a pipe on standard input counts without ``--file -``.
+        with_logprobs: As `read_ids` takes it.
 
     Raises:
         UsageError: Both were given.
@@ -187,10 +188,14 @@ def given_ids(ids: list[str] | None, file: str | None, *, reads_pipe: bool) -> I
     if ids and file is not None:
         raise UsageError("ids come from --ids or from --file, not from both")
     if ids:
-        return read_ids(["\n".join(ids).encode("utf-8", "replace")], "--ids")
-    if file == "-" or (file is None and reads_pipe and is_piped()):
-        return read_ids(read_chunks(sys.stdin.buffer), "standard input")
-    return None if file is None else read_ids(_read_file(file), file)
+        chunks, name = iter(["\n".join(ids).encode("utf-8", "replace")]), "--ids"
+    elif file == "-" or (file is None and reads_pipe and is_piped()):
+        chunks, name = read_chunks(sys.stdin.buffer), "standard input"
+    elif file is not None:
+        chunks, name = _read_file(file), file
+    else:
+        return None
+    return read_ids(chunks, name, with_logprobs=with_logprobs)
 
 
 def ids_of(values: list[str] | None, option: str) -> list[int]:
@@ -201,7 +206,7 @@ def ids_of(values: list[str] | None, option: str) -> list[int]:
 
 def flat(items: Iterator[Item]) -> list[int]:
     """Return all ids, whatever step they came in."""
-    return [token_id for item in items for token_id in ([item] if isinstance(item, int) else item)]
+    return [token_id for item in items for token_id in (item.ids if isinstance(item, Step) else [item])]
 
 
 def checked(text: str) -> str:

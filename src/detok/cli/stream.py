@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from time import sleep
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
-from ..core.stream import TextStream
+from ..core.request.output import RequestOutput
+from ..core.request.request import FinishReason, RequestDecoder
 from ..data import sample, sample_names
 from ..errors import OptionError, UnknownTokenId, UsageError
 from ..tokenizers import Tokenizer
 from . import options as o
-from .ids import Item, in_steps
-from .output import plain_held, write, write_json
+from . import request_options as r
+from .ids import Item, Step, in_steps
+from .stream_views import DeltasView, JsonView, TextView, View
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -26,6 +28,8 @@ Examples:
   my-engine | detok stream llama3/                ids from a pipe, live
   detok stream llama3/ --file ids.txt --step 4    ids from a file, in fours
   detok stream --ids "166 113" --show-deltas      what a step gives and holds
+  detok stream --stop byte. --show-deltas         where a request would end
+  detok stream --logprobs --json                  tokens, bytes and offsets
 """
 
 # Tokens a second on a terminal, when nobody says otherwise: quick, but one can see it come.
@@ -53,82 +57,67 @@ def command(
     byte_fallback: o.ByteFallback = o.ByteFallbackChoice.EXACT,
     no_spaces_between_special_tokens: o.NoSpacesBetweenSpecials = False,
     strategy: o.Strategy = None,
+    stop: r.Stop = None,
+    stop_regex: r.StopRegex = None,
+    stop_token_ids: r.StopTokenIds = None,
+    include_stop_str_in_output: r.IncludeStop = False,
+    min_tokens: r.MinTokens = 0,
+    max_tokens: r.MaxTokens = None,
+    logprobs: r.Logprobs = False,
+    segments: r.Segments = False,
+    channels: r.Channels = None,
 ) -> None:
     """
     Write the text of token ids as it becomes certain.
 
     Ids come from --ids, from --file, or from a pipe, as soon as they arrive; without any, a sample text is streamed. Text that
-    was written never changes. Whatever ends the stream, an error in the input too, what was still held is written then.
+    was written never changes. Whatever ends the stream, an error in the input too, what was still held is written then. At a stop
+    the text ends, and no more is read. What is to be shown beside the text (--logprobs, --segments, --channels) makes a line a
+    step of it, as --show-deltas does.
     """
     made = o.open_tokenizer(tokenizer)
     flags = o.decode_options(skip_special_tokens, clean_up, unknown_ids, byte_fallback, no_spaces_between_special_tokens)
-    stream = made.stream(o.ids_of(prompt_ids, "--prompt-ids"), strategy=o.value(strategy), **flags)
+    flags |= r.stops(stop, stop_regex, stop_token_ids, include_stop_str_in_output, min_tokens)
+    flags |= {"strategy": o.value(strategy), "max_tokens": max_tokens, "segments": segments, "channels": channels}
+    request = made.request(o.ids_of(prompt_ids, "--prompt-ids"), **flags)
     if sample_name and (ids or file):
         raise UsageError("give ids or --sample, not both")
-    items = None if sample_name else o.given_ids(ids, file, reads_pipe=True)
+    items = None if sample_name else o.given_ids(ids, file, reads_pipe=True, with_logprobs=logprobs)
     if items is None:
         items = _sample(made, sample_name or "mixed")
         rate = SAMPLE_RATE if rate is None and sys.stdout.isatty() else rate
-    view: _View = _JsonView() if as_json else _DeltasView() if show_deltas else _TextView()
-    count = 0
+    shows_more = show_deltas or logprobs or segments or channels is not None
+    view: View = JsonView() if as_json else DeltasView() if shows_more else TextView()
+    _show(view, request, in_steps(items, step), rate, logprobs=logprobs)
+
+
+def _show(view: View, request: RequestDecoder, steps: Iterator[Step], rate: float | None, *, logprobs: bool) -> None:
+    """Feed the steps to a request until it or they end, and show what comes."""
+    end: RequestOutput | None = None
+    reason: FinishReason = "error"
     try:
-        for taken in in_steps(items, step):
-            view.step(taken, stream.extend(taken), stream)
-            count += len(taken)
+        for taken, values in steps:
+            count = request.num_tokens
+            try:
+                output = request.feed(taken, (values or [None] * len(taken)) if logprobs else None)
+            except UnknownTokenId as error:
+                raise UnknownTokenId(error.token_id, position=count + (error.position or 0)) from None
+            view.step(taken, output, request)
+            if output.finished:
+                end = output
+                break
             if rate:
                 sleep(len(taken) / rate)
-    except UnknownTokenId as error:
-        raise UnknownTokenId(error.token_id, position=count + (error.position or 0)) from None
+        reason = "stop"
+    except KeyboardInterrupt:
+        reason = "abort"
+        raise
     finally:
-        view.finish(stream.finish())
+        rest = request.finish(reason)
+        view.finish(rest, end or rest)
 
 
 def _sample(tokenizer: Tokenizer, name: str) -> Iterator[Item]:
     if name not in sample_names():
         raise OptionError(option="--sample", value=name, accepted=f"it is one of {', '.join(sample_names())}")
     return iter(tokenizer.encode(sample(name), add_special_tokens=False))
-
-
-class _View(Protocol):
-    """How steps are shown."""
-
-    def step(self, ids: list[int], text: str, stream: TextStream) -> None: ...
-
-    def finish(self, text: str) -> None: ...
-
-
-class _TextView:
-    """The text and nothing else; on a terminal, the prompt that follows begins a new line."""
-
-    def __init__(self) -> None:
-        self._ends_line = True
-
-    def step(self, ids: list[int], text: str, stream: TextStream) -> None:
-        if text:
-            write(text)
-            self._ends_line = text.endswith("\n")
-
-    def finish(self, text: str) -> None:
-        ends_line = text.endswith("\n") if text else self._ends_line
-        write(text if ends_line or not sys.stdout.isatty() else f"{text}\n")
-
-
-class _DeltasView:
-    """A line a step, for people."""
-
-    def step(self, ids: list[int], text: str, stream: TextStream) -> None:
-        held = f"   holds {stream.held!r}, {stream.held_because}" if stream.held_because else ""
-        write(f"{' '.join(map(str, ids)):>8}  {text!r}{held}\n")
-
-    def finish(self, text: str) -> None:
-        write(f"{'finish':>8}  {text!r}\n")
-
-
-class _JsonView:
-    """A line of JSON a step, for machines; the lines can be streamed again."""
-
-    def step(self, ids: list[int], text: str, stream: TextStream) -> None:
-        write_json({"ids": ids, "text": text, "held": plain_held(stream.held), "held_because": stream.held_because})
-
-    def finish(self, text: str) -> None:
-        write_json({"finish": True, "ids": [], "text": text, "held": "", "held_because": ""})

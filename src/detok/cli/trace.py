@@ -11,10 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ..core.request.output import END_FIELDS
 from ..errors import UsageError
 from ..inspection import TraceRow, summary, trace
 from ..tokenizers import Tokenizer
 from . import options as o
+from . import request_options as r
 from .output import PipeConsole, plain_held, write_json
 from .trace_picture import picture
 
@@ -27,6 +29,7 @@ Examples:
   detok trace llama3/ --ids "62904 102 102470"         ids of yours
   detok trace mistral/ --text "Où ?" --svg out.svg     as a picture
   detok trace --strategy window                        where windows are late
+  detok trace --stop 한국                              what may become a stop
 """
 
 SAMPLE = "Zoë 👩‍🚀 한국 ဗမာ"
@@ -51,13 +54,18 @@ def command(
     byte_fallback: o.ByteFallback = o.ByteFallbackChoice.EXACT,
     no_spaces_between_special_tokens: o.NoSpacesBetweenSpecials = False,
     strategy: o.Strategy = None,
+    stop: r.Stop = None,
+    stop_regex: r.StopRegex = None,
+    stop_token_ids: r.StopTokenIds = None,
+    include_stop_str_in_output: r.IncludeStop = False,
+    min_tokens: r.MinTokens = 0,
 ) -> None:
     """
     Show token by token what comes out, and why not earlier.
 
     Beside it stands what a naive decode would have sent, which takes each id alone. ✗ marks where that goes wrong: a broken
     character, a lost space. With --strategy it is another way to stream that stands there, and the marks are where it is late, or
-    goes wrong.
+    goes wrong. With --stop and its kin, what may become a stop is held, too, and the trace ends where the text does.
     """
     items = o.given_ids(ids, file, reads_pipe=False)
     if items is not None and text is not None:
@@ -66,7 +74,9 @@ def command(
     taken = made.encode(SAMPLE if text is None else o.checked(text)) if items is None else o.flat(items)
     flags = o.decode_options(skip_special_tokens, clean_up, unknown_ids, byte_fallback, no_spaces_between_special_tokens)
     prompt = o.ids_of(prompt_ids, "--prompt-ids")
-    rows = trace(made, taken, prompt_ids=prompt, strategy=o.value(strategy), **flags)
+    asks = stop or stop_regex or stop_token_ids or include_stop_str_in_output or min_tokens
+    stops = r.stops(stop, stop_regex, stop_token_ids, include_stop_str_in_output, min_tokens) if asks else None
+    rows = trace(made, taken, prompt_ids=prompt, strategy=o.value(strategy), stops=stops, **flags)
     name = "the embedded tokenizer" if tokenizer is None else Path(tokenizer).resolve().name
     if svg is not None:
         console = PipeConsole(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
@@ -84,12 +94,14 @@ def command(
 def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow], strategy: str | None) -> dict[str, Any]:
     whole = summary(rows)
     compared = {} if strategy is None else {"strategy": strategy, "compared": whole.compared, "late": whole.late}
+    ended = {} if whole.end is None else {field: getattr(whole.end, field) for field in END_FIELDS}
     return {
         "tokenizer": tokenizer.description,
         "right": whole.right,
         "naive": whole.naive,
         "faults": whole.faults,
         **compared,
+        **ended,
         "rows": [
             {
                 "position": row.position,

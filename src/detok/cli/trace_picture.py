@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..core.request.output import RequestOutput
 from ..inspection import TraceRow, summary
 from .output import JOINERS, visible
 
@@ -82,10 +83,21 @@ def _kind(row: TraceRow) -> str:
 
 
 def _held(row: TraceRow, *, narrow: bool) -> Text:
+    if row.end is not None:
+        return Text(_short(_reason(row.end)), style="bold")
     if not row.held_because:
         return Text("")
     held = _hex(row.held) if isinstance(row.held, bytes) else _short(visible(row.held, space="␣"))
-    return Text.assemble(f"{held}, ", (row.held_because.partition(" ")[0] if narrow else row.held_because, "dim"))
+    return Text.assemble(f"{held}, ", (_briefly(row.held_because) if narrow else row.held_because, "dim"))
+
+
+def _briefly(why: str) -> str:
+    return "stop?" if why.endswith("a stop") else why.partition(" ")[0]
+
+
+def _reason(end: RequestOutput) -> str:
+    """What ended a request, as short as it can be said."""
+    return f"{end.finish_reason}" if end.stop_reason is None else f"{end.finish_reason} {end.stop_reason!r}"
 
 
 def _text(text: str) -> Text:
@@ -105,9 +117,16 @@ def _texts(rows: Sequence[TraceRow]) -> Text:
     else:
         kinds = ", ".join(f"{count} × {fault}" for fault, count in faults.most_common())
         verdict = Text(f"✗ {whole.faults} of {len(rows) - 1} tokens wrong: {kinds}", style="bold red")
-    return Text("\n").join(
-        [Text.assemble(("right  ", "bold green"), right), Text.assemble(("naive  ", "bold red"), naive), verdict]
-    )
+    shown = [Text.assemble(("right  ", "bold green"), right), Text.assemble(("naive  ", "bold red"), naive), verdict]
+    return Text("\n").join(shown if whole.end is None else [*shown, _end(whole.end)])
+
+
+def _end(end: RequestOutput) -> Text:
+    """Where the text ends, and in which token."""
+    if end.stop_reason is None and end.finish_reason == "stop":
+        return Text("no stop came", style="dim")
+    where = f"token {end.tokens_kept} completes it, the text has {end.text_end} characters"
+    return Text.assemble((f"■ {_reason(end)}", "bold"), f": {where}")
 
 
 def _compared_texts(rows: Sequence[TraceRow], strategy: str) -> Text:

@@ -133,6 +133,10 @@ class Automaton:
         move = node.moves.get(token_id)
         if move is not None:
             return move
+        if 1 < token_id < len(node.whole):
+            whole = node.whole[token_id]
+            if whole is not None:
+                return whole, node
         self.questions += 1
         text, state = self.pipeline.feed(node.state, token_id)
         after = node if state == node.state else self.node(state)

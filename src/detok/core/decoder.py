@@ -31,6 +31,9 @@ DecodeStreamSteps = Callable[[DecodeOptions], WindowSteps]
 """Makes the steps of the strategy "decodestream" for a choice of options."""
 
 
+_PLAIN = DecodeOptions()
+
+
 class Decoder:
     """
     Ids to text, by a vocabulary and rules that never change. Safe to share between threads.
@@ -237,4 +240,4 @@ class Decoder:
 
     @property
     def _plain(self) -> Pipeline:
-        return self.automaton(DecodeOptions()).pipeline
+        return self.automaton(_PLAIN).pipeline

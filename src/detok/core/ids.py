@@ -25,6 +25,8 @@ def as_id(value: SupportsIndex, *, where: str = "token_id", position: int | None
 
 def as_ids(values: Iterable[SupportsIndex], *, where: str = "token_ids") -> list[int]:
     """Return all of ``values`` as ints. Nothing is returned if one of them is none."""
+    if type(values) is list and len(values) == 1 and type(values[0]) is int:
+        return [values[0]]  # nearly every step of nearly every engine
     sequence = as_sequence(values, where=where)
     if hasattr(sequence, "tolist") and isinstance(listed := sequence.tolist(), list) and set(map(type, listed)) <= {int}:
         # numpy makes Python's integers of its own faster than anybody else.

@@ -1,4 +1,9 @@
-"""What an engine is to a frontend: something that takes requests and gives batches of new ids."""
+"""
+What an engine is to a frontend: something that takes requests and gives batches of new ids.
+
+Where an error goes depends on when it comes. Until an engine has taken a request, it is raised where the request was submitted,
+so that a server can still answer with a status; afterwards it is the request's last output, beside the ids that came before it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,12 @@ class EngineRequest:
     request_id: str
     prompt_ids: Sequence[int]
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    """`max_tokens`, `temperature`, `seed` and so on, by vLLM's names. What an engine does not know it ignores."""
+    """
+    `max_tokens`, `temperature`, `seed` and so on, by vLLM's names; None is as if it were not there.
+
+    What an engine does not know it ignores, and so it does with what is detok's own matter, `stop` among them. There is one
+    choice to a request: an `n` can only be 1.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,23 +44,49 @@ class EngineOutput:
     stop_reason: str | int | None = None
     error: str | None = None
     """With ``finish_reason="error"``: what went wrong, in the engine's words."""
+    error_status: int | None = None
+    """
+    With it the HTTP status, if the engine said one: 400 to 499 is the request's fault.
+
+    vLLM (a prompt that is too long, an id that is out of vocabulary) and SGLang refuse streamed requests like this, after they
+    took them. So a server that wants to answer with that status waits for the first output.
+    """
 
 
 class Engine(Protocol):
     """An engine. Its outputs come in batches, one a step, for all requests together."""
 
     async def submit(self, request: EngineRequest) -> None:
-        """Begin a request; its outputs come from `outputs`. Raises what says that it cannot be."""
+        """
+        Begin a request; its outputs come from `outputs`.
+
+        It returns once the engine has taken the request, which is when it begins to answer; others can be submitted meanwhile.
+        Aborted before that, it returns and no output comes. If the caller is cancelled, so is the request.
+
+        Raises:
+            UsageError: The request cannot be, and nothing was sent: its `request_id` is that of one that is running, its ids are
+                none, its `n` is not 1.
+            EngineError: The engine refused it, or cannot be reached, or is closed. No output comes.
+        """
         ...
 
     def outputs(self) -> AsyncIterator[list[EngineOutput]]:
-        """Give batches until the engine is closed. One consumer at a time."""
+        """
+        Give batches until the engine is closed. One consumer at a time.
+
+        The last output of a request has a `finish_reason`, whatever becomes of the engine: "error" if it breaks off.
+        """
         ...
 
     async def abort(self, request_ids: Sequence[str]) -> None:
-        """Stop these requests; for ids that it does not know, or that have ended, it does nothing."""
+        """
+        Stop these requests; for ids that it does not know, or that have ended, it does nothing.
+
+        When it returns, the outputs of these that nobody took are gone, and no others come: also none that says "abort", which is
+        for a request that the engine stopped by itself.
+        """
         ...
 
     async def close(self) -> None:
-        """End all requests and let go of connections. `outputs` ends."""
+        """Abort all requests and let go of connections. `outputs` ends."""
         ...

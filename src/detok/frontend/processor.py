@@ -82,6 +82,7 @@ class OutputProcessor:
         self._waiting_rows = 0
         self._reader: asyncio.Task[None] | None = None
         self._failure: EngineError | None = None
+        self._closed = False
         self._to_abort: list[str] = []
         self._aborter: asyncio.Task[None] | None = None
         self._add_gauges()
@@ -152,7 +153,7 @@ class OutputProcessor:
         try:
             await self.engine.submit(EngineRequest(request_id=request.id, prompt_ids=ids, sampling=sampling))
         except BaseException as error:
-            # Cancelled on the way: nobody knows whether the engine has it.
+            # Cancelled on the way: the engine may have it by now.
             if self._forget(request) and not isinstance(error, Exception):
                 self._abort(request.id)
             raise
@@ -217,7 +218,7 @@ class OutputProcessor:
         if output.finish_reason == "error":
             self.metrics.errors.add()
             if output.error is None:
-                output.error = EngineError(last.error or "it did not say why")
+                output.error = EngineError(last.error or "it did not say why", status=last.error_status)
 
     def _forget(self, request: _Request) -> bool:
         """Take out a request whose consumer has gone; say whether it was still open."""
@@ -265,6 +266,9 @@ class OutputProcessor:
 
     async def close(self) -> None:
         """End all requests with "abort", and close the engine. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         if self._failure is None:
             self._failure = EngineError("the frontend is closed")
         if self._reader is not None:

@@ -2,7 +2,25 @@
 
 from .certificate import Certificate, Difference
 from .check import check
+from .check_encode import EncodeCertificate, EncodeDifference, check_encode
+from .drift_report import DriftReport, StoredConversation, drift_report
 from .hostile import hostile_ids
 from .trace import Deviation, Summary, TraceRow, summary, trace
 
-__all__ = ["Certificate", "Deviation", "Difference", "Summary", "TraceRow", "check", "hostile_ids", "summary", "trace"]
+__all__ = [
+    "Certificate",
+    "Deviation",
+    "Difference",
+    "DriftReport",
+    "EncodeCertificate",
+    "EncodeDifference",
+    "StoredConversation",
+    "Summary",
+    "TraceRow",
+    "check",
+    "check_encode",
+    "drift_report",
+    "hostile_ids",
+    "summary",
+    "trace",
+]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
-__all__ = ["Steps", "shrink"]
+__all__ = ["Steps", "shrink", "shrink_sequence"]
+
+Item = TypeVar("Item")
 
 Steps = tuple[tuple[int, ...], ...]
 """The ids of each step."""
@@ -28,22 +31,38 @@ def shrink(steps: Steps, fails: Callable[[Steps], bool], *, keep_first: bool = F
 
 
 def _drop_ids(steps: Steps, fails: Callable[[Steps], bool]) -> Steps:
-    """Take out runs of ids, long ones first (Zeller's ddmin, complements only)."""
     places = [(step, token_id) for step, ids in enumerate(steps) for token_id in ids]
-    run = len(places)
+    return _placed(_drop(places, lambda fewer: fails(_placed(fewer, len(steps)))), len(steps))
+
+
+def shrink_sequence(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool]) -> Sequence[Item]:
+    """
+    Return items that still fail, with as few as taking out runs of them can reach.
+
+    >>> "".join(shrink_sequence("an input that fails", lambda items: "f" in items and "p" in items))
+    'pf'
+    """
+    while (smaller := _drop(list(items), fails)) != list(items):
+        items = smaller
+    return items
+
+
+def _drop(items: list[Item], fails: Callable[[Sequence[Item]], bool]) -> list[Item]:
+    """Take out runs of items, long ones first (Zeller's ddmin, complements only)."""
+    run = len(items)
     while run:
         begin = 0
-        while begin < len(places):
-            fewer = places[:begin] + places[begin + run :]
-            if fails(_placed(fewer, len(steps))):
-                places = fewer
+        while begin < len(items):
+            fewer = items[:begin] + items[begin + run :]
+            if fails(fewer):
+                items = fewer
             else:
                 begin += run
         run //= 2
-    return _placed(places, len(steps))
+    return items
 
 
-def _placed(places: list[tuple[int, int]], count: int) -> Steps:
+def _placed(places: Sequence[tuple[int, int]], count: int) -> Steps:
     steps: list[list[int]] = [[] for _ in range(count)]
     for step, token_id in places:
         steps[step].append(token_id)

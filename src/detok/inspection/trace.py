@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, SupportsIndex
 
 from ..core.ids import as_ids
 from ..core.options import Strategy
+from ..core.request.output import RequestOutput
+from ..core.request.request import RequestDecoder
 from ..core.stream import TextStream
 from ..core.texts import common_prefix
 from ..core.utf8 import REPLACEMENT
+from ..errors import OptionError
 from ..tokenizers import Tokenizer
 from .judge import judge
 
@@ -60,6 +63,9 @@ class TraceRow:
     deviation: Deviation | None = None
     """Whether that is late, or has just gone wrong; once a stream has, nothing more is said of it."""
 
+    end: RequestOutput | None = None
+    """How the request ended, in the row in which it did, if there are stops."""
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -76,6 +82,9 @@ class Summary:
     late: int = 0
     """After how many tokens that one had given less than the tokenizer's own stream."""
 
+    end: RequestOutput | None = None
+    """How the request ended, if there are stops."""
+
 
 def trace(
     tokenizer: Tokenizer,
@@ -83,27 +92,38 @@ def trace(
     *,
     prompt_ids: Iterable[SupportsIndex] = (),
     strategy: Strategy | None = None,
+    stops: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> list[TraceRow]:
     """
     Stream ``ids`` one at a time and return a row for each, and a last one for `finish`.
 
+    With stops they go to a request: what is held is then also what may become a stop, and the id that completes one is the last.
+
     Args:
         tokenizer: Whose stream is looked at.
         ids: Any integers.
         strategy: Stream them in this way, too, and say how that deviates from the tokenizer's own way.
+        stops: What the text ends at, by the names that ``tokenizer.request`` has for it.
         prompt_ids, options: As ``tokenizer.stream`` takes them.
 
     Raises:
-        TokenTypeError, OptionError, UnknownTokenId: As ``tokenizer.stream`` and ``step``.
+        TokenTypeError, OptionError, UnknownTokenId: As ``tokenizer.stream`` and ``step``; or a strategy and stops were given.
+        MissingExtra, StopRegexTimeout: As ``tokenizer.request`` and ``feed``.
     """
+    if strategy is not None and stops is not None:
+        raise OptionError(option="strategy", value=strategy, accepted="whole texts are compared; leave it or the stops out")
     skips = options.get("skip_special_tokens", True)
     ids = as_ids(ids)
     prompt_ids = as_ids(prompt_ids, where="prompt_ids")
     whole = tokenizer.stream(prompt_ids, **options)
     right = whole.extend(ids) + whole.finish()
 
-    other = None if strategy is None else _Compared(tokenizer.stream(prompt_ids, strategy=strategy, **options), right)
+    other: _Compared | _Requested | None = None
+    if strategy is not None:
+        other = _Compared(tokenizer.stream(prompt_ids, strategy=strategy, **options), right)
+    elif stops is not None:
+        other = _Requested(tokenizer.request(prompt_ids, **options, **stops))
     rows: list[TraceRow] = []
     stream = tokenizer.stream(prompt_ids, **options)
     given, rest = 0, _rest(stream)
@@ -117,7 +137,9 @@ def trace(
         given += len(text)
         row = _row(tokenizer, position, token_id, stream, text, naive, fault)
         rows.append(row if other is None else other.step(row, token_id, given))
-    last = _last_row(len(ids), rest)
+        if rows[-1].end is not None:
+            break
+    last = _last_row(len(rows), rest)
     return [*rows, last if other is None else other.finish(last)]
 
 
@@ -129,6 +151,7 @@ def summary(rows: Sequence[TraceRow]) -> Summary:
         faults=sum(row.fault is not None for row in rows),
         compared=None if rows[-1].compared is None else "".join(row.compared or "" for row in rows),
         late=sum(row.deviation == "late" for row in rows),
+        end=next((row.end for row in rows if row.end is not None), None),
     )
 
 
@@ -157,6 +180,25 @@ class _Compared:
         elif self._is_right and len(self._given) < given:
             deviation = "late"
         return replace(row, compared=text, deviation=deviation)
+
+
+class _Requested:
+    """A request for the ids that are traced: rows get what it holds and gives instead."""
+
+    def __init__(self, request: RequestDecoder) -> None:
+        self._request = request
+
+    def step(self, row: TraceRow, token_id: int, given: int) -> TraceRow:
+        """Take the next id."""
+        return self._row(row, self._request.feed([token_id]))
+
+    def finish(self, row: TraceRow) -> TraceRow:
+        """End the request, if no stop has."""
+        return self._row(row, self._request.finish())
+
+    def _row(self, row: TraceRow, output: RequestOutput) -> TraceRow:
+        held, because = self._request.held, self._request.held_because
+        return replace(row, held=held, held_because=because, text=output.text, end=output if output.finished else None)
 
 
 def fault_of(naive: str, before: str, after: str, right: str) -> Fault | None:

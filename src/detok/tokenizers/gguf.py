@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..core.cleanup import TRANSFORMERS_CLEANUP
 from ..core.rules import RawBytes, Replace, byte_of
 from ..core.vocabulary import Piece
 from ..errors import SourceError
+from ..prompts.facts import PromptFacts, PromptSupport
 from .gguf_encoder import Entries, encoder_of
 from .gguf_judge import LlamaCpp
 from .gguf_pieces import (
@@ -36,6 +38,8 @@ from .gguf_pieces import (
     spaced,
 )
 from .gguf_reader import Value, read
+from .prompt_files import facts_by_ids
+from .reading import Once
 from .tokenizer import Tokenizer
 
 __all__ = ["GGUFTokenizer", "from_file"]
@@ -54,6 +58,7 @@ SPACED_PRE_TOKENIZERS = {"gemma4", "granite-embed-multi-311m", "sarvam-moe"}
 CLEAN_SPACES = tuple(pair for pair in TRANSFORMERS_CLEANUP if pair[0] != " n't")
 """What ``llama_detokenize`` does to the whole text, on request."""
 
+TEMPLATE = "tokenizer.chat_template"
 ADDED = (CONTROL, UNKNOWN, USER_DEFINED)
 PREFIX = "tokenizer.ggml."
 ARRAYS = {PREFIX + name for name in ("tokens", "token_type", "merges", "scores", "precompiled_charsmap")}
@@ -127,14 +132,41 @@ def from_file(path: Path, *, clean_spaces: bool = False) -> GGUFTokenizer:
     drops_space = bool(values.get(PREFIX + "add_space_prefix", kind == "llama"))
     clean_up = CLEAN_SPACES if clean_spaces else ()
     vocabulary = GGUFVocabulary(entries, types, spelling)
+    encoder = encoder_of(Entries(kind, entries, ids, types, values, str(path)))
+    metadata = {key: value for key, value in values.items() if key not in ARRAYS}
     return GGUFTokenizer(
         vocabulary,
         [RawBytes(drops_first_space=drops_space), *(Replace(pattern, content) for pattern, content in clean_up)],
-        encoder=encoder_of(Entries(kind, entries, ids, types, values, str(path))),
+        encoder=encoder,
         library=LlamaCpp(path, vocabulary, drops_first_space=drops_space, clean_spaces=clean_up),
         source=str(path),
-        metadata={key: value for key, value in values.items() if key not in ARRAYS},
+        metadata=metadata,
+        prompts=PromptSupport(facts=Once(_facts, metadata, entries), plain=getattr(encoder, "plain", None)),
     )
+
+
+def _facts(metadata: Mapping[str, Value], entries: Sequence[bytes]) -> PromptFacts:
+    """What the metadata say: ids of special tokens by their names, and templates, named ones behind a further dot."""
+
+    def named(name: str) -> int | None:
+        token_id = metadata.get(f"{PREFIX}{name}_token_id")
+        return token_id if isinstance(token_id, int) and 0 <= token_id < len(entries) else None
+
+    names = [("unk_token", "unknown"), ("pad_token", "padding"), ("sep_token", "seperator"), ("cls_token", "cls")]
+    facts = facts_by_ids(
+        lambda token_id: entries[token_id].decode(errors="replace"),
+        named("bos"),
+        [named("eos"), named("eot"), named("eom")],
+        {name: named(field) for name, field in names},
+    )
+    found = {
+        key.removeprefix(TEMPLATE).removeprefix(".") or "default": text for key, text in metadata.items() if _is_template(key)
+    }
+    return replace(facts, chat_templates={name: text for name, text in found.items() if isinstance(text, str)})
+
+
+def _is_template(key: str) -> bool:
+    return key == TEMPLATE or key.startswith(f"{TEMPLATE}.")
 
 
 def _kind(path: Path, values: Mapping[str, Value]) -> str:

@@ -7,13 +7,14 @@ which are those of the models' own tokenizers. Each is tried against llama.cpp's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import EncodeUnsupported, SourceError
 from .gguf_merging import MergingEncoder
 from .gguf_pieces import CONTROL, UNKNOWN, USER_DEFINED
+from .huggingface_plain import PlainPieces
 from .reading import Once, library, utf8
 from .tokenizer import Encoder
 
@@ -129,8 +130,26 @@ class LazyEncoder:
         ids: list[int] = self._encode()(text)
         return [*self._before, *ids, *self._after] if add_special_tokens else ids
 
+    def plain(self, text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
+        """Encode a part of a text; see `PlainEncoder`."""
+        ids: list[int] = self._encode().plain(text, control=control, before=before, after=after)
+        return ids
 
-def _byte_level(entries: Entries, pre: PreTokenizer) -> Callable[[str], list[int]]:
+
+class ByteLevelEncoder:
+    """A ``tokenizers.Tokenizer``, as what encodes."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self.plain = PlainPieces(Once.given(tokenizer))
+
+    def __call__(self, text: str) -> list[int]:
+        utf8(text)
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+
+def _byte_level(entries: Entries, pre: PreTokenizer) -> ByteLevelEncoder:
     """Byte pair encoding over the byte alphabet."""
     tokenizers = library("tokenizers", extra="hf", purpose="encoding with a GGUF vocabulary of the kind gpt2")
     vocabulary = {text.decode(errors="replace"): token_id for text, token_id in entries.ids.items()}
@@ -146,13 +165,7 @@ def _byte_level(entries: Entries, pre: PreTokenizer) -> Callable[[str], list[int
     tokenizer.pre_tokenizer = cutters.Sequence([*cuts, cutters.ByteLevel(add_prefix_space=False, use_regex=False)])
     added = [text.decode(errors="replace") for text in entries.added]
     tokenizer.add_special_tokens([tokenizers.AddedToken(text, normalized=False) for text in added])
-
-    def encode(text: str) -> list[int]:
-        utf8(text)
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
-
-    return encode
+    return ByteLevelEncoder(tokenizer)
 
 
 def _ranked(entries: Entries) -> MergingEncoder:

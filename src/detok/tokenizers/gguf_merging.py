@@ -45,14 +45,29 @@ class MergingEncoder:
         self._priority = priority
         self._prefix = b" " if prefixes_space else b""
         self._by_lines = by_lines
-        longest_first = sorted(added, key=len, reverse=True)
-        found = [b"(%b)%b" % (re.escape(entry), _SPACES if entry in eats_spaces else b"") for entry in longest_first]
-        self._added = re.compile(b"|".join(found) or b"(?!)")
+        self._entries = sorted(added, key=len, reverse=True)
+        self._eats_spaces = frozenset(eats_spaces)
+        self._added = self._pattern(frozenset())
+
+    def _pattern(self, without: frozenset[bytes]) -> re.Pattern[bytes]:
+        read = [entry for entry in self._entries if entry not in without]
+        found = [b"(%b)%b" % (re.escape(entry), _SPACES if entry in self._eats_spaces else b"") for entry in read]
+        return re.compile(b"|".join(found) or b"(?!)")
 
     def __call__(self, text: str) -> list[int]:
         """Return the ids of a text."""
-        data, at, ids = utf8(text), 0, list[int]()
-        for match in self._added.finditer(data):
+        return self._encode(utf8(text), self._added)
+
+    def plain(self, text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
+        """Encode a part of a text; see `PlainEncoder`. Behind an added entry a text begins anew."""
+        data = utf8(text)
+        if before and before.encode() in self._eats_spaces:
+            data = data.lstrip(b" \t\n\v\f\r")
+        return self._encode(data, self._pattern(frozenset(map(str.encode, control))))
+
+    def _encode(self, data: bytes, added: re.Pattern[bytes]) -> list[int]:
+        at, ids = 0, list[int]()
+        for match in added.finditer(data):
             ids += self._merged(data[at : match.start()])
             ids.append(self._ids[match[match.lastindex or 0]])
             at = match.end()

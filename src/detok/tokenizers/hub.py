@@ -25,7 +25,7 @@ VOCABULARIES = (
 
 BESIDE = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "config.json"),
-    *("chat_template.*", "additional_chat_templates/*.jinja"),
+    *("generation_config.json", "chat_template.*", "additional_chat_templates/*.jinja"),
 )
 """What may stand beside them."""
 

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
 from ..errors import SourceError, UnknownDecoder
+from ..prompts.facts import PromptFacts, PromptSupport
 from .decoder_json import rules_of
 from .decodestream import LibraryStream
+from .encoders import EncoderName, FastestEncoder, LibraryEncoder
 from .huggingface_config import TokenizerConfig, read_config
-from .reading import library, utf8
+from .huggingface_plain import PlainPieces
+from .prompt_files import facts_of_config
+from .reading import Once, library
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import tokenizers
 
-__all__ = ["from_directory", "from_file", "from_object", "is_tokenizer_object"]
+__all__ = ["encoder_of", "from_directory", "from_file", "from_object", "is_tokenizer_object"]
 
 ACCEPTED = "a tokenizer.json of the Hugging Face tokenizers library was expected"
 
@@ -83,35 +87,30 @@ class HuggingFaceLibrary:
         tokens: Mapping[str, int] = self._tokenizer.get_vocab(with_added_tokens=False)
         return tokens
 
-
-class HuggingFaceEncoder:
-    """The library's encode, without the truncation and padding that some files carry for training."""
-
-    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        try:
-            ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
-        except TypeError:
-            utf8(text)  # says what is wrong with the text, if that is it
-            raise
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        """Encode, as users of the library do."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
         return ids
 
 
-def from_file(path: Path) -> Tokenizer:
+def encoder_of(tokenizer: tokenizers.Tokenizer, wanted: EncoderName = "auto") -> FastestEncoder:
+    """Return the fastest encoder that gives the library's ids, or the one that is named. Errors as `FastestEncoder`."""
+    return FastestEncoder(LibraryEncoder(tokenizer), wanted)
+
+
+def from_file(path: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
     """Load a tokenizer.json, exactly as the tokenizers library has it: no configuration beside it is looked at."""
-    return from_object(_read(path), source=str(path))
+    return from_object(_read(path), source=str(path), encoder=encoder)
 
 
-def from_directory(directory: Path) -> Tokenizer:
+def from_directory(directory: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
     """Load a directory with a tokenizer.json, as transformers would: with its configuration's special tokens and clean-up."""
     config = read_config(directory)
     tokenizer = _read(directory / "tokenizer.json")
     added = config.missing_tokens(tokenizer)
     if added:
         tokenizer.add_tokens(added)
-    return from_object(tokenizer, source=str(directory), config=config)
+    return from_object(tokenizer, source=str(directory), config=config, directory=directory, encoder=encoder)
 
 
 def is_tokenizer_object(source: object) -> bool:
@@ -121,7 +120,14 @@ def is_tokenizer_object(source: object) -> bool:
     )
 
 
-def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config: TokenizerConfig | None = None) -> Tokenizer:
+def from_object(
+    tokenizer: Any,
+    *,
+    source: str = "tokenizers.Tokenizer",
+    config: TokenizerConfig | None = None,
+    directory: Path | None = None,
+    encoder: EncoderName = "auto",
+) -> Tokenizer:
     """Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more."""
     _refuse_shared_ids(tokenizer, source)
     cleans_up = config is not None and config.cleans_up(type(tokenizer.model).__name__)
@@ -129,12 +135,22 @@ def from_object(tokenizer: Any, *, source: str = "tokenizers.Tokenizer", config:
     return Tokenizer(
         vocabulary,
         rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=_compile_regex),
-        encoder=HuggingFaceEncoder(tokenizer),
+        encoder=encoder_of(tokenizer, encoder),
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
         cleans_up=cleans_up,
         source=source,
         decode_stream=partial(LibraryStream, tokenizer, vocabulary),
+        prompts=PromptSupport(
+            facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
+            plain=PlainPieces(Once.given(tokenizer)),
+            offsets=partial(_offsets, tokenizer),
+        ),
     )
+
+
+def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    offsets: list[tuple[int, int]] = tokenizer.encode(text, add_special_tokens=False).offsets
+    return offsets
 
 
 def _library() -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..errors import OptionError, SourceError
+from .encoders import EncoderName, check_encoder
 from .formats import FORMATS, HEAD, Format, format_of_bytes, format_of_object
 from .tokenizer import Mode, Tokenizer, check_mode
 
@@ -31,13 +32,20 @@ FILES = (
 # What formats look for beside a file that was given.
 BESIDE = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"),
-    *("merges.txt", "vocab.bpe", "vocab.json", "encoder.json"),
+    *("merges.txt", "vocab.bpe", "vocab.json", "encoder.json", "chat_template.jinja", "generation_config.json"),
 )
 
 _loaded: WeakValueDictionary[object, Tokenizer] = WeakValueDictionary()
 
 
-def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision: str | None = None, **settings: Any) -> Tokenizer:
+def load(
+    source: str | os.PathLike[str] | Any,
+    *,
+    mode: Mode = "auto",
+    revision: str | None = None,
+    encoder: EncoderName = "auto",
+    **settings: Any,
+) -> Tokenizer:
     """
     Make a `Tokenizer` of what is there. The same files twice in a process give the same object, tables and all.
 
@@ -49,6 +57,8 @@ def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision:
         mode: Which implementation of a Hugging Face tokenizer, as ``--tokenizer-mode`` of vLLM and SGLang: "fast" and "slow"
             insist.
         revision: Of a name on the hub.
+        encoder: What encodes a tokenizer.json: "auto" is fastokens where it is installed and gives equal ids on a corpus of hard
+            texts, else tokenizers; a name insists.
         settings: What a format takes beside the file, such as ``special_tokens={text: id}`` for tiktoken ranks.
 
     Raises:
@@ -58,14 +68,16 @@ def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision:
         MissingExtra: A library is needed that is not installed.
     """
     check_mode(mode)
+    check_encoder(encoder)
+    insisted = {} if encoder == "auto" else {"encoder": encoder}
     if not isinstance(source, (str, os.PathLike)):
-        return _from_object(source, mode, settings)
+        return _from_object(source, mode, {**settings, **insisted})
     if revision is not None and not isinstance(revision, str):
         raise OptionError(option="revision", value=revision, accepted="it is a branch, a tag or a commit, as a string")
     text = os.fsdecode(source)
     if text.startswith("tiktoken:"):
         _refuse_mode(mode, text)
-        return _call(_named("tiktoken").load().from_name, text.removeprefix("tiktoken:"), settings)
+        return _call(_named("tiktoken").load().from_name, text.removeprefix("tiktoken:"), {**settings, **insisted})
     path = _path(text)
     if path is None:
         path = _from_hub(text, revision)
@@ -73,9 +85,9 @@ def load(source: str | os.PathLike[str] | Any, *, mode: Mode = "auto", revision:
         raise OptionError(option="revision", value=revision, accepted=f"it goes with a name on the hub, and {text} is a path")
     make = _from_directory if path.is_dir() else _from_file
     if settings:
-        return make(path, mode, settings)
-    key = (path, path.resolve(), _stamp(path), mode)
-    return _loaded.get(key) or _loaded.setdefault(key, make(path, mode, settings))
+        return make(path, mode, {**settings, **insisted})
+    key = (path, path.resolve(), _stamp(path), mode, encoder)
+    return _loaded.get(key) or _loaded.setdefault(key, make(path, mode, insisted))
 
 
 def _path(text: str) -> Path | None:

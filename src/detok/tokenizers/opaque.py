@@ -14,6 +14,7 @@ from ..core.rules import byte_of
 from ..core.vocabulary import Piece
 from ..core.window import Decode
 from ..errors import OptionError, UnknownTokenId
+from ..prompts.facts import PromptSupport
 from .tokenizer import Encoder, Library, Tokenizer
 
 __all__ = ["OpaqueTokenizer", "OwnDecode", "TokenVocabulary"]
@@ -85,7 +86,7 @@ class OpaqueTokenizer(Tokenizer):
     Args:
         vocabulary: Its tokens.
         own_decode: Its own one-shot decode.
-        encoder, library, source, remarks: As `Tokenizer` has them.
+        encoder, library, source, remarks, prompts: As `Tokenizer` has them.
     """
 
     default_strategy = "window"
@@ -99,8 +100,9 @@ class OpaqueTokenizer(Tokenizer):
         library: Library,
         source: str = "",
         remarks: Sequence[str] = (),
+        prompts: PromptSupport | None = None,
     ) -> None:
-        super().__init__(vocabulary, (), encoder=encoder, library=library, source=source, remarks=remarks)
+        super().__init__(vocabulary, (), encoder=encoder, library=library, source=source, remarks=remarks, prompts=prompts)
         self._own_decode = own_decode
         self._bytes: dict[int, bytes] = {}
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from ..core.rules import RawBytes
 from ..errors import OptionError, SourceError
+from ..prompts.facts import PromptFacts, PromptSupport
 from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, library, read_file, utf8, with_version
 from .tokenizer import Tokenizer
 
@@ -109,6 +110,10 @@ class GreedyEncoder:
             at += length
         return found
 
+    def plain(self, text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
+        """Encode a part of a text; see `PlainEncoder`. No special token is ever read."""
+        return self(text, add_special_tokens=False)
+
 
 def from_file(path: Path, *, special_tokens: Mapping[str, int] | None = None) -> Tokenizer:
     """
@@ -147,12 +152,19 @@ def _tokenizer(
     if isinstance(added, str):
         raise OptionError(option="special_tokens", value=dict(special_tokens), accepted=added)
     special = {token_id: piece.data or b"" for token_id, piece in added.items()}
+    encoder = GreedyEncoder(tokens)
     return Tokenizer(
         ByteVocabulary(tokens, added),
         [RawBytes()],
-        encoder=GreedyEncoder(tokens),
+        encoder=encoder,
         library=RwkvLibrary(package, special),
         source=source,
+        prompts=PromptSupport(
+            # The only special token that these models have is the end of a text, which is their padding too.
+            facts=partial(PromptFacts, eos_token_ids=tuple(sorted(special))),
+            plain=encoder.plain,
+            reads_special_tokens=False,
+        ),
     )
 
 

@@ -8,7 +8,7 @@ them if they were user-defined pieces. The unknown piece is shown always, as the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from typing import Any
 from ..core.rules import Denormalizer, Rule, SentencePiece, byte_of
 from ..core.vocabulary import Piece
 from ..errors import SourceError
+from ..prompts.facts import PromptFacts, PromptSupport
+from . import mistral_chat
+from .prompt_files import facts_beside, facts_by_ids
 from .reading import Once, library, read_file, utf8, with_version
 from .sentencepiece_model import ModelSettings, fault_of, read_settings, with_controls_shown
 from .tokenizer import Tokenizer
@@ -106,6 +109,19 @@ class SentencePieceEncoder:
         )
         return [*self._before, *ids, *self._behind] if add_special_tokens else ids
 
+    def plain(self, text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
+        """Encode a part of a text; see `PlainEncoder`. The library never reads a control piece, and begins each part anew."""
+        return self(text, add_special_tokens=False)
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where each piece of a text stands, in characters."""
+        plain = {"add_bos": False, "add_eos": False, "reverse": False, "enable_sampling": False}
+        try:
+            return [*self._processor.encode(text, out_type="offset_mapping", **plain)["offsets"]]
+        except (RuntimeError, ValueError):  # up to 0.2.1 the library knows another form, which later ones refuse
+            pieces = self._processor.encode(text, out_type="immutable_proto", **plain).pieces
+            return [(piece.begin, piece.end) for piece in pieces]
+
 
 class LibraryDenormalizer:
     """The library's own normalizer, with the specification of a denormalizer."""
@@ -128,7 +144,7 @@ def from_file(path: Path, *, add_bos_token: bool = True, add_eos_token: bool = F
     Load a ``.model`` file.
 
     Args:
-        path: The file. What stands beside it (tokenizer_config.json) is not looked at.
+        path: The file. What stands beside it (tokenizer_config.json) counts for prompts alone: chat templates, and every end.
         add_bos_token, add_eos_token: What ``encode(add_special_tokens=True)`` adds, if the model has it. The defaults are those
             of Llama and Mistral, of transformers and mistral-common alike; T5 and its kind have no BOS and want an EOS.
 
@@ -144,7 +160,10 @@ def from_file(path: Path, *, add_bos_token: bool = True, add_eos_token: bool = F
         fault = fault_of(content)
         found = f"is no protobuf, or only the beginning of one ({fault})" if fault else f"the library refuses it: {error}"
         raise SourceError(path, found=found, accepted=ACCEPTED) from error
-    return from_object(processor, add_bos_token=add_bos_token, add_eos_token=add_eos_token, source=str(path))
+    # Mistral's own files have the version in their names, by which mistral_common knows them.
+    chat = Once(mistral_chat.from_path, path) if path.suffix[:2] == ".v" and path.suffix[2:].isdecimal() else None
+    settings = {"add_bos_token": add_bos_token, "add_eos_token": add_eos_token}
+    return from_object(processor, source=str(path), directory=path.parent, chat=chat, **settings)
 
 
 def from_object(
@@ -153,6 +172,8 @@ def from_object(
     add_bos_token: bool = True,
     add_eos_token: bool = False,
     source: str = "sentencepiece.SentencePieceProcessor",
+    directory: Path | None = None,
+    chat: Callable[[], Any] | None = None,
 ) -> Tokenizer:
     """Make a `Tokenizer` of a ``SentencePieceProcessor``, which must not be changed any more. For the rest see `from_file`."""
     if not processor.get_piece_size():
@@ -163,13 +184,33 @@ def from_object(
         rules = _rules(vocabulary, settings)
     except Exception as error:  # pieces or settings that are no UTF-8: each version has its own
         raise SourceError(source, found=f"the model is damaged ({error})", accepted=ACCEPTED) from error
+    encoder = SentencePieceEncoder(processor, bos=add_bos_token, eos=add_eos_token)
     return Tokenizer(
         vocabulary,
         rules,
-        encoder=SentencePieceEncoder(processor, bos=add_bos_token, eos=add_eos_token),
+        encoder=encoder,
         library=SentencePieceLibrary(processor, vocabulary),
         source=source,
+        prompts=PromptSupport(
+            facts=Once(_facts, processor, directory),
+            plain=encoder.plain,
+            reads_special_tokens=False,
+            offsets=encoder.offsets,
+            chat=chat,
+        ),
     )
+
+
+def _facts(processor: Any, directory: Path | None) -> PromptFacts:
+    bos, eos, unknown, pad = (
+        None if token_id < 0 else token_id
+        for token_id in (processor.bos_id(), processor.eos_id(), processor.unk_id(), processor.pad_id())
+    )
+    facts = facts_by_ids(processor.id_to_piece, bos, [eos], {"unk_token": unknown, "pad_token": pad})
+    if directory is None:
+        return facts
+    known = {piece: token_id for token_id, piece in enumerate(processor.id_to_piece(list(range(processor.get_piece_size()))))}
+    return facts_beside(directory, known.get, facts)
 
 
 def _module() -> Any:

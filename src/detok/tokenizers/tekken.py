@@ -18,7 +18,9 @@ from typing import Any
 from ..core.rules import RawBytes
 from ..core.vocabulary import Piece, Vocabulary
 from ..errors import OptionError, SourceError
-from . import sentencepiece
+from ..prompts.facts import PromptFacts, PromptSupport
+from . import mistral_chat, sentencepiece
+from .prompt_files import facts_by_ids
 from .reading import ByteVocabulary, Once, byte_piece, library, read_file, utf8, with_version
 from .tokenizer import Tokenizer
 
@@ -98,6 +100,10 @@ class TekkenEncoder:
             raise OptionError(option="text", value=shown, accepted=f"tiktoken has to be able to split it ({error})") from error
         return ids
 
+    def plain(self, text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
+        """Encode a part of a text; see `PlainEncoder`. The library never reads a special token."""
+        return self(text, add_special_tokens=False)
+
 
 def from_file(path: Path) -> Tokenizer:
     """
@@ -124,10 +130,11 @@ def from_object(tokenizer: Any, **settings: Any) -> Tokenizer:
     kind = f"mistral_common {type(tokenizer).__name__}"
     inner = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", tokenizer)
     bases = {base.__name__ for base in type(inner).__mro__}
+    chat = None if inner is tokenizer else Once(mistral_chat.from_mistral, tokenizer)
     if "SentencePieceTokenizer" in bases:
-        return sentencepiece.from_object(inner._model, source=kind, **settings)
+        return sentencepiece.from_object(inner._model, source=kind, chat=chat, **settings)
     if "Tekkenizer" in bases:
-        return _tokenizer(TekkenizerVocabulary(inner), Once.given(inner), source=kind, **settings)
+        return _tokenizer(TekkenizerVocabulary(inner), Once.given(inner), source=kind, chat=chat, **settings)
     raise SourceError(kind, found=f"has a {type(inner).__name__}", accepted="a Tekkenizer or SentencePieceTokenizer was expected")
 
 
@@ -139,14 +146,35 @@ def _tekkenizer(path: Path) -> Any:
     return module.Tekkenizer.from_file(path)
 
 
-def _tokenizer(vocabulary: Vocabulary, tekkenizer: Callable[[], Any], *, source: str) -> Tokenizer:
+def _tokenizer(
+    vocabulary: Vocabulary, tekkenizer: Callable[[], Any], *, source: str, chat: Callable[[], Any] | None = None
+) -> Tokenizer:
+    encoder = TekkenEncoder(tekkenizer)
     return Tokenizer(
         vocabulary,
         [RawBytes(specials_split=True)],
-        encoder=TekkenEncoder(tekkenizer),
+        encoder=encoder,
         library=TekkenLibrary(tekkenizer),
         source=source,
+        prompts=PromptSupport(
+            facts=Once(_facts, vocabulary),
+            plain=encoder.plain,
+            reads_special_tokens=False,
+            chat=chat or Once(_chat, tekkenizer),
+        ),
     )
+
+
+def _chat(tekkenizer: Callable[[], Any]) -> mistral_chat.MistralChat:
+    return mistral_chat.from_tekkenizer(tekkenizer())
+
+
+def _facts(vocabulary: Vocabulary) -> PromptFacts:
+    pieces = ((token_id, vocabulary.piece(token_id)) for token_id in vocabulary.added_ids())
+    ids = {piece.text: token_id for token_id, piece in pieces if piece is not None}
+    texts = {token_id: text for text, token_id in ids.items()}
+    others = {"unk_token": ids.get("<unk>"), "pad_token": ids.get("<pad>")}
+    return facts_by_ids(texts.get, ids.get("<s>"), [ids.get("</s>")], others)
 
 
 def _read(content: bytes, source: object) -> ByteVocabulary:

@@ -2,19 +2,22 @@
 tiktoken: files of ranks (``.tiktoken``, the ``tokenizer.model`` of Llama 3 and 4), the JSON of its npm package, its ``Encoding``.
 
 The judge is ``Encoding.decode``: the bytes of all ids, decoded lossily. It raises at an id that it does not have; such ids are
-left out. tiktoken knows no template, so that ``encode`` adds nothing for ``add_special_tokens``; special tokens that are spelled
-out in the text become their ids, as with a tokenizer.json.
+left out. tiktoken knows no template, so that ``encode`` adds nothing for ``add_special_tokens``, and `encode_prompt` adds BOS in
+its place; special tokens that are spelled out in the text become their ids, as with a tokenizer.json.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..core.rules import RawBytes
 from ..core.vocabulary import Piece, Vocabulary
 from ..errors import EncodeUnsupported, OptionError, SourceError
+from ..prompts.facts import PromptFacts, PromptSupport
+from .prompt_files import facts_beside, facts_by_ids
 from .reading import (
     MAX_ID,
     Added,
@@ -37,6 +40,20 @@ RESERVED = 256
 MAX_RESERVED = 1 << 16
 ANY_PATTERN = r"\S+|\s+"
 REMARKS = ("encode adds no special tokens",)
+
+# The tokens that begin and end, where no configuration names them. Of those with ranks, only Llama's prompts begin with one.
+BOS = "<|begin_of_text|>"
+ENDS = (
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<|im_end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|endoftext|>",
+)
 
 
 class EncodingVocabulary:
@@ -100,9 +117,16 @@ class TiktokenEncoder:
         self._encoding = Once(_with_every_byte, encoding)
 
     def __call__(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        return self._encode(text, "all")
+
+    def plain(self, text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
+        """Encode a part of a text; see `PlainEncoder`. tiktoken cuts a text at special tokens and nowhere else."""
+        return self._encode(text, self._encoding().special_tokens_set - control)
+
+    def _encode(self, text: str, allowed_special: Any) -> list[int]:
         utf8(text)
         try:
-            ids: list[int] = self._encoding().encode(text, allowed_special="all", disallowed_special=())
+            ids: list[int] = self._encoding().encode(text, allowed_special=allowed_special, disallowed_special=())
         except ValueError as error:
             # Backtracking over a million spaces, say; the whole text would be too long to show.
             shown = f"{text[:30]}... ({len(text)} characters)"
@@ -169,14 +193,24 @@ def from_file(
     vocabulary = ByteVocabulary(tokens, added)
     pattern = pat_str or ranks.pat_str or pattern_of(tokens)
     encoding = Once(_encoding, path.name, tokens, added, pattern)
+    encoder = NoEncoder() if pattern is None else TiktokenEncoder(encoding)
+    texts = {piece.text: token_id for token_id, piece in added.items()}
     return Tokenizer(
         vocabulary,
         [RawBytes()],
-        encoder=NoEncoder() if pattern is None else TiktokenEncoder(encoding),
+        encoder=encoder,
         library=TiktokenLibrary(encoding, kept=[token_id for token_id, piece in added.items() if not piece.special]),
         source=str(path),
         remarks=REMARKS,
+        prompts=PromptSupport(facts=Once(_facts, texts, path.parent), plain=getattr(encoder, "plain", None)),
     )
+
+
+def _facts(texts: Mapping[str, int], directory: Path | None) -> PromptFacts:
+    by_id = {token_id: text for text, token_id in texts.items()}
+    bos = texts.get(BOS)
+    facts = replace(facts_by_ids(by_id.get, bos, [texts.get(end) for end in ENDS], {}), add_bos_token=bos is not None)
+    return facts if directory is None else facts_beside(directory, texts.get, facts)
 
 
 def _check_settings(special_tokens: object, pat_str: object, reserved: object) -> None:
@@ -227,13 +261,15 @@ def from_object(encoding: Any, *, source: str = "") -> Tokenizer:
             found = f"two tokens have the id {token_id}: {text!r} and {data!r}"
             raise SourceError(source or "tiktoken.Encoding", found=found, accepted="every id may stand for one token only")
     vocabulary: Vocabulary = EncodingVocabulary(encoding)
+    encoder = TiktokenEncoder(Once.given(encoding))
     return Tokenizer(
         vocabulary,
         [RawBytes()],
-        encoder=TiktokenEncoder(Once.given(encoding)),
+        encoder=encoder,
         library=TiktokenLibrary(Once.given(encoding)),
         source=source or f"tiktoken.Encoding {encoding.name}",
         remarks=REMARKS,
+        prompts=PromptSupport(facts=Once(_facts, dict(encoding._special_tokens), None), plain=encoder.plain),
     )
 
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from ..core.decoder import Decoder, DecodeStreamSteps
 from ..core.rules import RawBytes, Replace, Rule
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError
+from ..prompts.drift import roundtrips
+from ..prompts.facts import PromptSupport
+from ..prompts.prompting import Prompting
+from .encoders import EncoderInfo, FastestEncoder
 
-__all__ = ["Encoder", "Library", "Mode", "Tokenizer", "check_mode"]
+if TYPE_CHECKING:
+    from ..prompts.microbatch import AsyncEncoder
+    from ..prompts.transcript import Transcript
+
+__all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "check_mode"]
 
 Mode = Literal["auto", "fast", "slow"]
 """Which implementation of a Hugging Face tokenizer: the one there is, that of ``tokenizers``, or Python code."""
@@ -37,11 +45,19 @@ class Library(Protocol):
         ...
 
 
-class Tokenizer(Decoder):
+@runtime_checkable
+class EncodingLibrary(Library, Protocol):
+    """A library whose encode is not always what encodes here: the judge of `detok check --encode`."""
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+
+
+class Tokenizer(Decoder, Prompting):
     """
     Ids to text and text to ids. Immutable; one serves any number of streams and threads.
 
-    `decode`, `stream`, `restore`, `token_bytes`, `token_text` and `fingerprint` are those of `Decoder`.
+    `decode`, `stream`, `restore`, `token_bytes`, `token_text` and `fingerprint` are those of `Decoder`; `encode_prompt`,
+    `encode_chat`, `tokenize` and what else is for prompts, those of `Prompting`.
     """
 
     def __init__(
@@ -55,12 +71,16 @@ class Tokenizer(Decoder):
         source: str = "",
         decode_stream: DecodeStreamSteps | None = None,
         remarks: Sequence[str] = (),
+        prompts: PromptSupport | None = None,
     ) -> None:
         super().__init__(vocabulary, rules, cleans_up=cleans_up, decode_stream=decode_stream)
         self.library = library
         self.source = source
         self.remarks = tuple(remarks)
         """What else there is to know about it; part of `description`."""
+
+        self.prompts = prompts or PromptSupport()
+        """What the format knows of prompts."""
 
         self._encoder = encoder
 
@@ -73,6 +93,45 @@ class Tokenizer(Decoder):
             EncodeUnsupported: There is no encoder for this kind of tokenizer.
         """
         return self._encoder(text, add_special_tokens=add_special_tokens)
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]:
+        """Return the ids of several texts; on all cores, where the encoder can. Errors as `encode`, if any of them is bad."""
+        if isinstance(self._encoder, FastestEncoder):
+            return self._encoder.batch(texts, add_special_tokens=add_special_tokens)
+        return [self._encoder(text, add_special_tokens=add_special_tokens) for text in texts]
+
+    @property
+    def encoder(self) -> EncoderInfo:
+        """
+        Which encoder there is, and why none that is faster.
+
+        A tokenizer.json has the choice between libraries, which is made when this is first asked for, or after the first 65,536
+        characters. That takes up to a few seconds where fastokens is installed; a server does well to ask before it serves.
+        """
+        if isinstance(self._encoder, FastestEncoder):
+            return self._encoder.info
+        return EncoderInfo(name=self.library.name)
+
+    def async_encoder(self, **options: Any) -> AsyncEncoder:
+        """Return an encoder for an event loop, with the options of `AsyncEncoder`. Makes the choice of `encoder` first."""
+        from ..prompts.microbatch import AsyncEncoder
+
+        return AsyncEncoder(self, **{"inline_bytes": self.encoder.inline_bytes, **options})
+
+    def transcript(self, **options: Any) -> Transcript:
+        """Return an empty conversation that keeps ids as the truth, with the options of `Transcript`."""
+        from ..prompts.transcript import Transcript
+
+        return Transcript(self, **options)
+
+    def roundtrips(self, ids: Iterable[SupportsIndex]) -> bool:
+        """
+        Whether the text of some ids, encoded again, is these ids.
+
+        Raises:
+            TokenTypeError: They are no ids.
+        """
+        return roundtrips(self, ids)
 
     @cached_property
     def ids(self) -> Sequence[int]:
@@ -100,13 +159,17 @@ class Tokenizer(Decoder):
             if piece is not None and getattr(piece, kind):
                 yield token_id
 
-    @cached_property
+    @property
     def description(self) -> str:
-        """One line: the rules that were compiled, the number of ids, and what is held longer than usual."""
+        """One line: the rules that were compiled, the number of ids, what is held longer than usual; and, once it is known, which
+        faster encoder was refused, and why."""
         rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
         if self.cleans_up:
             rules += ", clean-up of spaces"
         parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
+        chosen = self._encoder.maybe_info if isinstance(self._encoder, FastestEncoder) else None
+        if chosen is not None and chosen.refused:
+            parts.append(f"encoded by {chosen.name}, since {chosen.reason}")
         return "; ".join(parts)
 
     def __repr__(self) -> str:

@@ -91,7 +91,7 @@ def _from_json(path: Path, text: str) -> Tokenizer:
         raise SourceError(path, found=found, accepted=WITH_TRANSFORMERS)
     if any(entry.endswith(WORD_END) for entry in vocabulary):
         config = _config(path, CLIP, vocabulary)
-        return _stripped(_clip(path, vocabulary, merges, config), config, source=str(path))
+        return _stripped(_clip(path, vocabulary, merges, config), config, path)
     config = _config(path, GPT2, vocabulary)
     tokenizers = _library()
     tokenizer = _tokenizer(path, lambda: tokenizers.models.BPE(vocabulary, merges, fuse_unk=False))
@@ -99,7 +99,7 @@ def _from_json(path: Path, text: str) -> Tokenizer:
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     around = [config.values.get(f"{name}_token") if config.values.get(f"add_{name}_token") else None for name in ("bos", "eos")]
     _add_tokens(path, tokenizer, config, around)
-    return huggingface.from_object(tokenizer, source=str(path), config=config)
+    return huggingface.from_object(tokenizer, source=str(path), config=config, directory=path.parent)
 
 
 def _merges_beside(path: Path) -> Path:
@@ -115,7 +115,9 @@ def _from_clip_merges(path: Path, text: str) -> Tokenizer:
     merges = merges_of(path, text, limit=CLIP_MERGES)
     vocabulary = clip_vocabulary(merges, (START, END))
     config = _config(path, CLIP, vocabulary)
-    return huggingface.from_object(_clip(path, vocabulary, merges, config), source=str(path), config=config)
+    return huggingface.from_object(
+        _clip(path, vocabulary, merges, config), source=str(path), config=config, directory=path.parent
+    )
 
 
 def _clip(path: Path, vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], config: TokenizerConfig) -> Any:
@@ -153,16 +155,18 @@ class StrippedLibrary:
         return self._library.tokens()
 
 
-def _stripped(tokenizer: Any, config: TokenizerConfig, *, source: str) -> Tokenizer:
-    base = huggingface.from_object(tokenizer, source=source, config=config)
+def _stripped(tokenizer: Any, config: TokenizerConfig, path: Path) -> Tokenizer:
+    source = str(path)
+    base = huggingface.from_object(tokenizer, source=source, config=config, directory=path.parent)
     return Tokenizer(
         base.vocabulary,
         [*base.rules, StripEnds()],
-        encoder=huggingface.HuggingFaceEncoder(tokenizer),
+        encoder=huggingface.encoder_of(tokenizer),
         library=StrippedLibrary(tokenizer, cleans_up=base.cleans_up),
         cleans_up=base.cleans_up,
         source=source,
         decode_stream=partial(LibraryStream, tokenizer, base.vocabulary),
+        prompts=base.prompts,
     )
 
 
@@ -185,7 +189,7 @@ def _from_lines(path: Path, text: str) -> Tokenizer:
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = tokenizers.decoders.WordPiece(prefix="##")
     _add_tokens(path, tokenizer, config, [config.values.get("cls_token"), config.values.get("sep_token")])
-    return huggingface.from_object(tokenizer, source=str(path), config=config)
+    return huggingface.from_object(tokenizer, source=str(path), config=config, directory=path.parent)
 
 
 def _config(path: Path, family: Family, vocabulary: Mapping[str, int]) -> TokenizerConfig:

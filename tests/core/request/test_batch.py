@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import tracemalloc
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import detok
 from detok.core.request import batch as batches
-from detok.core.request.places import Memory
+from detok.core.request.places import Places
 from detok.data import sample
 from tests.support.handmade import BYTE_LEVEL, make
 from tests.support.laws import SUBJECTS, cuts, id_lists, split, subject
@@ -165,7 +166,7 @@ def test_shared_output_cannot_be_changed() -> None:
 
 def test_memory_begins_again_when_it_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many different tokens and options come, what is remembered is bounded, and the text is right."""
-    monkeypatch.setattr(batches, "Memory", lambda: Memory(limit=50))
+    monkeypatch.setattr(batches, "Places", lambda: Places(limit=50))
     batch = detok.BatchDecoder(EMBEDDED)
     ids = usual(sample("mixed"))
     for turn in range(3):
@@ -173,8 +174,7 @@ def test_memory_begins_again_when_it_is_used_up(monkeypatch: pytest.MonkeyPatch)
         batch.open(turn, (), asked)
         text = "".join(batch.step([detok.Row(turn, [token_id])])[0].text for token_id in ids)
         assert text + batch.close(turn).text == EMBEDDED.decode(ids)
-        remembered = [place.moves for places in batch._memory.users for place in places._places.values()]
-        assert sum(map(len, remembered)) + len(remembered) <= 51
+        assert len(batch._places) <= 50
 
 
 def test_long_silence_with_a_stop_is_bounded() -> None:
@@ -320,3 +320,27 @@ def test_character_that_the_prompt_began_comes_out() -> None:
     batch = detok.BatchDecoder(EMBEDDED)
     batch.open("a", ids[:1])
     assert batch.step([detok.Row("a", ids[1:])])[0].text == "🦜"
+
+
+def test_open_request_is_small() -> None:
+    """65,536 of them, each in the middle of its text, take less than 100 MB: 1,500 bytes each."""
+    count = 2_000
+    asked = detok.RequestOptions(stop=["\n\nQuestion:"])
+    ids = usual("Hello 🦜!")
+    batch = detok.BatchDecoder(EMBEDDED)
+
+    def open_some(numbers: range) -> None:
+        for number in numbers:
+            batch.open(number, (), asked)
+        for token_id in ids:
+            batch.step([detok.Row(number, [token_id]) for number in numbers])
+
+    open_some(range(10))
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        open_some(range(10, 10 + count))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / count < 1_500

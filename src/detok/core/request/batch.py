@@ -11,15 +11,15 @@ from ..automaton import Node
 from ..ids import as_ids
 from .options import RequestOptions
 from .output import RequestOutput
-from .places import Memory, Move, Place, Places
+from .places import NOT_DUE, Move, Place, Places, SharedOutput
 from .plan import Plan, RequestedOf
 from .progress import MAX_UNASKED, Progress
 from .request import FinishReason, RequestDecoder
 
 __all__ = ["BatchDecoder", "Row"]
 
-# The plans and places of so many different options are kept for requests to come.
-MAX_PLANS = 64
+# The plans of so many different options are kept for requests to come.
+MAX_PLANS = 256
 # So many usual tokens are taken before `Progress` catches up; counting down from there is done in small integers.
 MAX_STRETCH = 1 << 20
 
@@ -54,8 +54,8 @@ class BatchDecoder:
     """
 
     def __init__(self, decoder: RequestedOf) -> None:
-        self._memory = Memory()
-        self._places_of = lru_cache(maxsize=MAX_PLANS)(partial(_places_of, decoder, self._memory))
+        self._plan = lru_cache(maxsize=MAX_PLANS)(partial(Plan, decoder))
+        self._places = Places()
         self._lanes: dict[Hashable, _Lane] = {}
 
     def open(self, request_id: Hashable, prompt_ids: Iterable[SupportsIndex] = (), options: RequestOptions | None = None) -> None:
@@ -72,9 +72,9 @@ class BatchDecoder:
         """
         if request_id in self._lanes:
             raise DuplicateRequest(request_id)
-        places = self._places_of(RequestOptions() if options is None else options)
-        at = Progress(places.plan, places.plan.machine.behind(prompt_ids))
-        self._lanes[request_id] = _Lane(RequestDecoder(places.plan, at), places)
+        plan = self._plan(RequestOptions() if options is None else options)
+        at = Progress(plan, plan.machine.behind(prompt_ids))
+        self._lanes[request_id] = _Lane(RequestDecoder(plan, at), self._places)
 
     def adopt(self, request_id: Hashable, request: RequestDecoder) -> None:
         """
@@ -88,7 +88,7 @@ class BatchDecoder:
             raise DuplicateRequest(request_id)
         if request.finish_reason is not None:
             raise RequestFinished(request.finish_reason)
-        self._lanes[request_id] = _Lane(request, self._places_of(request._plan.options))
+        self._lanes[request_id] = _Lane(request, self._places)
 
     def step(self, rows: Iterable[tuple[Any, ...]]) -> list[RequestOutput]:
         """
@@ -107,15 +107,15 @@ class BatchDecoder:
             try:
                 lane = lanes[request_id]
                 # The usual row: one token, of which it is remembered what it does in this place.
-                if len(token_ids) == 1 and lane.left and finish_reason is None and logprobs is None:
+                if len(token_ids) == 1 and lane.taken < lane.allowed and finish_reason is None and logprobs is None:
                     token_id = token_ids[0]
                     if type(token_id) is int:
                         output, after, length, undecided = lane.place.moves[token_id]
                         if undecided is None or lane.note(undecided, after):
                             lane.place = after
-                            lane.left -= 1
+                            lane.taken += 1
                             lane.given += length
-                            add(output)
+                            add(output if lane.waiting is None else lane.wait([output]))
                             continue
             except (KeyError, TypeError):
                 pass
@@ -188,32 +188,54 @@ class _Lane:
 
     Args:
         request: Which one.
-        places: Those of its options.
+        places: Those of the batch.
     """
 
-    __slots__ = ("_allowed", "_places", "given", "left", "place", "request", "tiling")
+    __slots__ = ("_collected", "_due", "_places", "allowed", "given", "place", "request", "taken", "tiling", "waiting")
 
     def __init__(self, request: RequestDecoder, places: Places) -> None:
         self.request = request
         self._places = places
+        self._collected = request._collected
+        self.waiting: list[SharedOutput] | None = None if request._plan.gives_at_once else []
+        """Outputs of tokens that wait until one of them all is due; None if each is at once."""
         self._stand()
 
     def _stand(self) -> None:
         """Stand where the request stands."""
         at = self.request._at
         self.tiling = at.tiling
-        self.place = self._places.at(at.node, at.candidate)
-        self.left = self._allowed = max(0, min(at.quick_until - at.count, MAX_STRETCH))
+        self.allowed = max(0, min(at.quick_until - at.count, MAX_STRETCH))
         """So many tokens may go from place to place."""
+        if self.allowed:
+            self.place = self._places.at(at.node, at.candidate, at.plan.ends)
+        self.taken = 0
+        """So many have gone."""
         self.given = 0
         """Characters that came out on the way."""
+        self._due = self._collected.until_due()
+        """So many make an output that is due."""
 
     def catch_up(self) -> None:
         """Let the request stand where this lane does."""
-        if self.left != self._allowed:
-            self.request._at.follow(self.place.node, self.place.candidate, self._allowed - self.left, self.given)
-            self._allowed = self.left
-            self.given = 0
+        if self.waiting:
+            self._collect()
+        if self.taken:
+            self.request._at.follow(self.place.node, self.place.candidate, self.taken, self.given)
+            self._stand()
+
+    def wait(self, outputs: list[SharedOutput]) -> RequestOutput:
+        """Keep the outputs of tokens, and return one of all that wait if it is due."""
+        assert self.waiting is not None
+        self.waiting += outputs
+        return self._collect() if len(self.waiting) >= self._due else NOT_DUE
+
+    def _collect(self) -> RequestOutput:
+        assert self.waiting is not None
+        output = self._collected.add(_joined(self.waiting))
+        self.waiting.clear()
+        self._due = self._collected.until_due()
+        return output
 
     def note(self, undecided: tuple[int, Node, str], after: Place) -> bool:
         """Remember a token whose part of the text is still open, if these are few; say whether they are."""
@@ -228,17 +250,14 @@ class _Lane:
     def feed(self, token_ids: Any, logprobs: Any, finish_reason: Any, stop_reason: Any) -> RequestOutput:
         """As `RequestDecoder.feed`."""
         ids = as_ids(token_ids)
-        if finish_reason is None and logprobs is None and len(ids) > 1:
+        if self.allowed and finish_reason is None and logprobs is None and ids:
             moves = self._moves(ids)
             if len(moves) == len(ids):
-                return self._walk(ids, moves)
+                return self._walk(moves)
         self.catch_up()
-        before = self.place if self.left else None
         output = self.request.feed(ids, logprobs, finish_reason, stop_reason)
         if output.finish_reason is None:
             self._stand()
-            if before is not None and logprobs is None:
-                self._learn(before, ids)
         return output
 
     def fail(self, error: Exception) -> RequestOutput:
@@ -252,35 +271,30 @@ class _Lane:
         return output
 
     def _moves(self, ids: list[int]) -> list[Move]:
-        """The moves of these ids from here, as far as they are remembered and may be taken."""
-        place, moves = self.place, []
-        for token_id in ids[: min(self.left, MAX_UNASKED - len(self.tiling.steps))]:
-            move = place.moves.get(token_id)
+        """The moves of these ids from here, as far as they are usual ones."""
+        place, moves, search = self.place, [], self.request._plan.search
+        for token_id in ids[: min(self.allowed - self.taken, MAX_UNASKED - len(self.tiling.steps))]:
+            move = place.moves.get(token_id) or self._places.learn(place, token_id, search)
             if move is None:
                 break
             moves.append(move)
             place = move.after
         return moves
 
-    def _walk(self, ids: list[int], moves: list[Move]) -> RequestOutput:
+    def _walk(self, moves: list[Move]) -> RequestOutput:
         for move in moves:
             if move.undecided is not None:
                 self.note(move.undecided, move.after)
-            self.place = move.after
-            self.left -= 1
             self.given += move.length
-        return RequestOutput("".join([move.output.text for move in moves]), ids)
-
-    def _learn(self, place: Place, ids: list[int]) -> None:
-        for token_id in ids:
-            move = place.moves.get(token_id) or self._places.learn(place, token_id)
-            if move is None:
-                return
-            place = move.after
+        self.place = moves[-1].after
+        self.taken += len(moves)
+        outputs = [move.output for move in moves]
+        return _joined(outputs) if self.waiting is None else self.wait(outputs)
 
 
-def _places_of(decoder: RequestedOf, memory: Memory, options: RequestOptions) -> Places:
-    return Places(Plan(decoder, options), memory)
+def _joined(outputs: list[SharedOutput]) -> RequestOutput:
+    """One output of the outputs of several tokens."""
+    return RequestOutput("".join([one.text for one in outputs]), [token_id for one in outputs for token_id in one.token_ids])
 
 
 def _error(error: Exception) -> RequestOutput:

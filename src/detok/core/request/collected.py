@@ -12,6 +12,9 @@ from .segments import Segment, joined
 
 __all__ = ["Collected"]
 
+# `until_due` never says more, so that nobody keeps long lists beside this.
+MAX_WAITING = 1 << 10
+
 
 class Collected:
     """
@@ -53,6 +56,13 @@ class Collected:
             return True
         waiting = len(self._ids) - (self._sent if self._kind == "cumulative" else 0)
         return self._kind != "final" and bool(waiting) and (not self._sent or waiting >= self._interval)
+
+    def until_due(self) -> int:
+        """How many ids it takes at least until an output is due."""
+        if self._kind == "final":
+            return MAX_WAITING
+        waiting = len(self._ids) - (self._sent if self._kind == "cumulative" else 0)
+        return min(self._interval - waiting, MAX_WAITING) if self._sent else 1
 
     def _output(self, new: RequestOutput) -> RequestOutput:
         output = RequestOutput("".join(self._texts), list(self._ids))

@@ -166,7 +166,7 @@ def _number(value: Any, where: str) -> float:
         if isinstance(value, (str, bytes, bool)):
             raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise OptionError(option=where, value=value, accepted="it is a number, None, or a detok.Logprob") from None
 
 

@@ -59,7 +59,8 @@ class RequestOutput:
         return self.finish_reason is not None
 
     def __bool__(self) -> bool:
-        return bool(self.token_ids or self.text or self.finish_reason is not None or self.logprobs or self.segments)
+        beside = self.logprobs or self.segments or self.channels
+        return bool(self.token_ids or self.text or self.finish_reason is not None or beside)
 
     def coalesce(self, later: RequestOutput) -> RequestOutput:
         """

@@ -51,7 +51,7 @@ class Plan:
         self.options = options
         self._decoding = options.decoding
         self.machine = decoder.machine(self._decoding)
-        texts, patterns = _tuple(options.stop), _tuple(options.stop_regex)
+        texts, patterns = tuple(options.stop), tuple(options.stop_regex)
         self.search: StopSearch | None = None
         if texts or patterns:
             holds = not options.include_stop_str_in_output
@@ -61,15 +61,10 @@ class Plan:
         self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)
         self.table = options.channels if isinstance(options.channels, ChannelTable) else None
         self.wants_segments = options.segments or self.table is not None
-        self.is_plain = (
-            options.detokenize
-            and options.output == "delta"
-            and options.stream_interval == 1
-            and not patterns
-            and not self.wants_segments
-            and options.unknown_ids != "error"
-        )
+        self.is_plain = options.detokenize and not patterns and not self.wants_segments and options.unknown_ids != "error"
         """Whether a token that is whole characters needs no more than its text."""
+        self.gives_at_once = options.output == "delta" and options.stream_interval == 1
+        """Whether what a step gives is its output."""
 
     def ends_here(self, token_id: int, stop_reason: Any) -> bool:
         """Whether an engine that ended with "stop" means this last id, whose text is then no part of the answer."""
@@ -130,7 +125,3 @@ class Plan:
             for position, token_id in enumerate(token_ids):
                 if self._piece(token_id) is None:
                     raise UnknownTokenId(token_id, position=position)
-
-
-def _tuple(texts: Any) -> tuple[str, ...]:
-    return tuple(texts)

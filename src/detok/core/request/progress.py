@@ -163,7 +163,7 @@ class Progress:
                 self.segmenter.step(self.plan.special(token_id))
             said = index == last and finish_reason == "stop" and self.plan.ends_here(token_id, stop_reason)
             if said or (token_id in self.plan.ends and self.count >= self.plan.options.min_tokens):
-                texts.append(self._terminate(token_id))
+                texts.append(self._terminate(token_id, stop_reason if said else None))
             else:
                 texts.append(self._take(token_id))
                 if self.end is None and self.count == self.plan.options.max_tokens:
@@ -184,14 +184,15 @@ class Progress:
         text, after = node.moves.get(token_id) or node.automaton.advance(node, token_id)
         return self._add(token_id, text, after)
 
-    def _terminate(self, token_id: int) -> str:
-        """Take the id that stops the request, with or without its text."""
+    def _terminate(self, token_id: int, stop_reason: Any) -> str:
+        """Take the id that stops the request, with or without its text; ``stop_reason`` is the engine's, if it gave one."""
         self.count += 1
         shows = self.plan.options.include_stop_str_in_output and self.plan.options.detokenize
         text, after = self.plan.shown(self.node, token_id) if shows else ("", self.node)
         out = self._add(token_id, text, after)
         if self.end is None:
-            out += self._finish("stop", token_id if token_id in self.plan.stop_ids else None)
+            own = token_id if token_id in self.plan.stop_ids else None
+            out += self._finish("stop", own if stop_reason is None else stop_reason)
         return out
 
     def _finish(self, finish_reason: str, stop_reason: Any) -> str:
@@ -294,9 +295,11 @@ class Progress:
         if self.ledger is not None:
             output.logprobs = self.ledger.take(text, ends=end is not None)
         if self.segmenter is not None:
-            output.segments = self.segmenter.take(text, ends=end is not None)
+            segments = self.segmenter.take(text, ends=end is not None)
+            if self.plan.options.segments:
+                output.segments = segments
             if self.splitter is not None:
-                output.channels = self.splitter.feed(output.segments) + (self.splitter.finish() if end is not None else [])
+                output.channels = self.splitter.feed(segments) + (self.splitter.finish() if end is not None else [])
         return output
 
     def _end_of(self, output: RequestOutput, end: End, ids: Sequence[int], taken: int, logprobs: Sequence[Logprob]) -> None:

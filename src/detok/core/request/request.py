@@ -29,7 +29,7 @@ class RequestDecoder:
     >>> import detok
     >>> tokenizer = detok.load(detok.EMBEDDED)
     >>> request = tokenizer.request(stop=["END"])
-    >>> outputs = [request.feed([token_id]) for token_id in tokenizer.encode("The ENDING")]
+    >>> outputs = [request.feed([token_id]) for token_id in tokenizer.encode("The END")]
     >>> "".join(output.text for output in outputs if output), outputs[-1].finish_reason, outputs[-1].stop_reason
     ('The ', 'stop', 'END')
     """
@@ -89,7 +89,8 @@ class RequestDecoder:
                     at.count += 1
                     at.given += len(text)
                 if text is not None:
-                    return RequestOutput(text, [token_id])
+                    output = RequestOutput(text, [token_id])
+                    return output if at.plan.gives_at_once else self._collected.add(output)
         return self._feed(token_ids, logprobs, finish_reason, stop_reason)
 
     def finish(self, finish_reason: FinishReason = "stop", stop_reason: str | int | None = None) -> RequestOutput:

@@ -1,0 +1,141 @@
+"""A chat, from what came in to the text that is encoded: checked, its template chosen, disguised to be safe, rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
+
+from ..errors import MessageError, OptionError
+from .disguise import Controls, Disguise
+from .facts import ChatEncoder, PromptFacts
+from .messages import checked_messages, checked_objects, plain
+from .templates import ChatTemplate, Rendered, choose
+from .token_strings import Place
+
+__all__ = ["Chat", "ChatOptions", "prepared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """See `Prompting.encode_chat`."""
+
+    chat_template: str | None = None
+    tools: Sequence[Mapping[str, Any]] | None = None
+    documents: Sequence[Mapping[str, Any]] | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | str = False
+    safe: bool = False
+    now: datetime | None = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    marks_generation: bool = False
+
+    def __post_init__(self) -> None:
+        if self.continue_final_message and self.add_generation_prompt:
+            accepted = "a chat ends with what the assistant wrote, or where it begins to; leave one of them out"
+            raise OptionError(option="continue_final_message", value=self.continue_final_message, accepted=accepted)
+        for name in ("messages", "tools", "documents", "add_generation_prompt"):
+            if name in self.variables:
+                raise OptionError(option=name, value=self.variables[name], accepted="it is an argument of its own")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], *, marks_generation: bool = False) -> ChatOptions:
+        """Make options of keywords; what is no option is a variable of the template."""
+        names = {one.name for one in fields(cls)} - {"variables", "marks_generation"}
+        options = {name: value for name, value in given.items() if name in names}
+        variables = {name: value for name, value in given.items() if name not in names}
+        return cls(**options, variables=variables, marks_generation=marks_generation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """A chat that is ready to be encoded, or is."""
+
+    text: str = ""
+    generated: tuple[tuple[int, int], ...] = ()
+    disguise: Disguise | None = None
+    ids: list[int] | None = None
+    """By an encoder that needs no text."""
+
+    @property
+    def shown(self) -> str:
+        """The text without masks."""
+        return self.text if self.disguise is None else self.disguise.show(self.text)
+
+    def mask(self, places: Sequence[Place]) -> list[int]:
+        """Return for each token 1 if the assistant wrote some of it. Both tokens and blocks are in order."""
+        mask: list[int] = []
+        blocks = iter(self.generated)
+        block = next(blocks, None)
+        for start, end in places:
+            if start is None or end is None:
+                accepted = "this tokenizer changes the text, and where its tokens stand in it is not known"
+                raise OptionError(option="assistant mask", value=True, accepted=accepted)
+            while block is not None and start >= block[1]:
+                block = next(blocks, None)
+            mask.append(int(block is not None and end > block[0]))
+        return mask
+
+
+def prepared(
+    messages: Sequence[Mapping[str, Any]],
+    options: ChatOptions,
+    *,
+    facts: PromptFacts,
+    encoder: Callable[[], ChatEncoder] | None,
+    controls: Callable[[ChatTemplate], Controls],
+) -> Chat:
+    """Return a chat that is ready. Arguments and errors as `Prompting.encode_chat`."""
+    if encoder is not None and options.chat_template is None:
+        return _by_encoder(messages, options, encoder())
+    template = choose(facts.chat_templates, options.chat_template, has_tools=bool(options.tools))
+    if options.marks_generation and not template.marks_generation:
+        accepted = "this one does not say what the assistant writes: it has no {% generation %} block"
+        raise OptionError(option="chat_template", value=template.name, accepted=accepted)
+    checked = checked_messages(messages, roles=template.texts)
+    values = {
+        "tools": checked_objects(options.tools, "tools"),
+        "documents": checked_objects(options.documents, "documents"),
+        **{name: plain(value, name) for name, value in options.variables.items()},
+    }
+    disguise = None
+    if options.safe:
+        disguise = Disguise(controls(template), [checked, values])
+        checked = [disguise.hide_message(message) for message in checked]
+        values = disguise.hide(values)
+    rendered = _rendered(template, checked, values, options, facts)
+    return Chat(text=rendered.text, generated=rendered.generated, disguise=disguise)
+
+
+def _rendered(
+    template: ChatTemplate, messages: list[dict[str, Any]], values: Mapping[str, Any], options: ChatOptions, facts: PromptFacts
+) -> Rendered:
+    goes_on = options.continue_final_message
+    prompts = not goes_on if options.add_generation_prompt is None else options.add_generation_prompt
+    return template.render(
+        messages,
+        {**facts.special_tokens, **values, "add_generation_prompt": prompts},
+        continue_field=(goes_on if isinstance(goes_on, str) else "content") if goes_on else None,
+        now=options.now,
+        marks_generation=options.marks_generation,
+    )
+
+
+def _by_encoder(messages: Sequence[Mapping[str, Any]], options: ChatOptions, encode: ChatEncoder) -> Chat:
+    """By mistral_common, say."""
+    checked = checked_messages(messages, roles=())
+    for name in ("documents", "marks_generation"):
+        if getattr(options, name):
+            accepted = "the chats of this tokenizer have no template; give chat_template"
+            raise OptionError(option=name, value=getattr(options, name), accepted=accepted)
+    if isinstance(options.continue_final_message, str):
+        accepted = "without a template it is True or False"
+        raise OptionError(option="continue_final_message", value=options.continue_final_message, accepted=accepted)
+    last = checked[-1]["role"]
+    if options.continue_final_message != (last == "assistant"):
+        accepted = "continue_final_message goes with a last message of the assistant's, and a generation prompt with another"
+        raise MessageError(f"messages[{len(checked) - 1}].role", found=f"is {last!r}", accepted=accepted)
+    tools = checked_objects(options.tools, "tools")
+    ids = encode(checked, tools=tools, continue_final_message=bool(options.continue_final_message), options=options.variables)
+    return Chat(ids=ids)

@@ -1,0 +1,292 @@
+"""Chat templates: a chat to the text that a model was trained on, as ``apply_chat_template`` of Hugging Face renders it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import ChatTemplateError, MessageError, MissingExtra, OptionError
+from .limits import Budget, TooMuch
+from .messages import REASONING, Message, content_as_parts, content_as_text
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+__all__ = ["ChatTemplate", "Rendered", "choose", "compiled", "unused_characters"]
+
+MAX_TEMPLATE = 1 << 20
+"""Characters. The longest of real models have 30,000."""
+
+FILE = "<template>"
+"""What Jinja calls the file of a template that came as a text, in tracebacks."""
+
+ContentFormat = Literal["both", "text", "parts"]
+
+# For internal use by Unicode's own words (chapter 23.7): no text for people has them.
+NONCHARACTERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
+PRIVATE = range(0x10F000, 0x10FFFE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A rendered chat."""
+
+    text: str
+    generated: tuple[tuple[int, int], ...] = ()
+    """Where the template says that the assistant wrote: the borders of each ``generation`` block, in characters."""
+
+
+class ChatTemplate:
+    """
+    A compiled template. Immutable; any number of threads may render.
+
+    Args:
+        source: The Jinja text.
+        name: What to call it in errors.
+
+    Raises:
+        ChatTemplateError: It is no Jinja, with the line.
+        MissingExtra: Jinja2 is not installed.
+    """
+
+    def __init__(self, source: str, name: str = "default") -> None:
+        self.source = source
+        self.name = name
+        self._content_format: ContentFormat | None = None
+        if len(source) > MAX_TEMPLATE:
+            raise ChatTemplateError(name, line=None, problem=f"it has more than {MAX_TEMPLATE:,} characters")
+        try:
+            self._template: Template = _environment().from_string(source)
+        except (ImportError, MissingExtra):
+            raise
+        except Exception as error:  # Jinja's own, and whatever a parser meets in what it was not made for
+            raise _error(name, error) from error
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """Every text that stands in the template, between its tags or as a constant."""
+        from .sandbox import constants
+
+        return frozenset(constants(_environment().parsed(self.source)))
+
+    @cached_property
+    def marks_generation(self) -> bool:
+        """Whether it has ``generation`` blocks."""
+        tokens = [value for _, kind, value in _environment().lex(self.source) if kind == "name"]
+        return "endgeneration" in tokens
+
+    def content_format(self, variables: Mapping[str, Any]) -> ContentFormat:
+        """What a message's content may be, found out once by rendering one of each kind."""
+        if self._content_format is None:
+            probe = "detok probe"
+            text = self._probe(probe, variables)
+            parts = self._probe([{"type": "text", "text": probe}], variables)
+            takes_text = probe in text
+            # A template that knows no parts writes the list as Python or JSON does, or fails.
+            takes_parts = probe in parts and "type" not in parts.replace(text, "")
+            self._content_format = "both" if takes_text == takes_parts else "text" if takes_text else "parts"
+        return self._content_format
+
+    def _probe(self, content: Any, variables: Mapping[str, Any]) -> str:
+        try:
+            return self._run([{"role": "user", "content": content}], {**variables, "tools": None}, None, None)
+        except ChatTemplateError:
+            return ""
+
+    def render(
+        self,
+        messages: list[Message],
+        variables: Mapping[str, Any],
+        *,
+        continue_field: str | None = None,
+        now: datetime | None = None,
+        marks_generation: bool = False,
+    ) -> Rendered:
+        """
+        Render a chat.
+
+        Args:
+            messages: Checked.
+            variables: What else the template may name.
+            continue_field: The field of the last message at whose end the text is to end.
+            now: The time that ``strftime_now`` tells; by default the clock's.
+            marks_generation: Whether to say what the assistant wrote.
+
+        Raises:
+            ChatTemplateError: The template refuses the chat, fails, or does too much; with the line.
+            MessageError: The last message has nothing to continue, or the template does not show it.
+        """
+        match self.content_format(variables):
+            case "text":
+                messages = content_as_text(messages)
+            case "parts":
+                messages = content_as_parts(messages)
+        if not marks_generation and continue_field is None:
+            return Rendered(self._run(messages, variables, now, None))
+        start, stop, end = unused_characters([self.source, messages, dict(variables)], 3)
+        if continue_field is not None:
+            messages = [*messages[:-1], _to_continue(messages, continue_field, self.source, end)]
+        marks = (start, stop) if marks_generation else None
+        text = self._run(messages, variables, now, marks)
+        if continue_field is not None:
+            text = _ended(text, end, messages, continue_field)
+        return Rendered(text) if marks is None else _without_marks(text, start, stop)
+
+    def _run(
+        self, messages: list[Message], variables: Mapping[str, Any], now: datetime | None, marks: tuple[str, str] | None
+    ) -> str:
+        from .sandbox import BUDGET, GENERATION, NOW
+
+        given = {"tools": None, "documents": None, **variables, "messages": messages}
+        try:
+            return self._template.render({**given, BUDGET: Budget(), NOW: now, GENERATION: marks})
+        except Exception as error:  # whatever its code raises
+            raise _error(self.name, error) from error
+
+
+@lru_cache(maxsize=64)
+def compiled(source: str, name: str = "default") -> ChatTemplate:
+    """The template of a source, compiled once. Errors as `ChatTemplate`."""
+    return ChatTemplate(source, name)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    try:
+        from .sandbox import ChatEnvironment
+    except ImportError as error:
+        raise MissingExtra("jinja2", extra="chat", purpose="a chat template") from error
+    return ChatEnvironment()
+
+
+def choose(templates: Mapping[str, str], asked: str | None, *, has_tools: bool) -> ChatTemplate:
+    """
+    Return the template to use.
+
+    Args:
+        templates: Those of the tokenizer by name.
+        asked: A name, or a template itself; None for the usual one, which is "tool_use" for chats with tools where there is one.
+        has_tools: Whether the chat has tools.
+
+    Raises:
+        OptionError: There is none, or none of that name.
+    """
+    if asked is not None and not isinstance(asked, str):
+        raise OptionError(option="chat_template", value=asked, accepted="it is a name or a Jinja template")
+    if asked is None:
+        names = ["tool_use"] * has_tools + ["default"] + (list(templates) if len(templates) == 1 else [])
+        asked = next((name for name in names if name in templates), None)
+        if asked is None:
+            accepted = "this tokenizer has no chat template; give one, or load the model's directory, where it stands"
+            if templates:
+                accepted = f"this tokenizer has several; name one of {_names(templates)}"
+            raise OptionError(option="chat_template", value=None, accepted=accepted)
+    if asked in templates:
+        return compiled(templates[asked], asked)
+    if "{" not in asked:
+        accepted = f"it is a Jinja template, or one of the tokenizer's own: {_names(templates) or 'it has none'}"
+        raise OptionError(option="chat_template", value=asked, accepted=accepted)
+    return compiled(asked, "given")
+
+
+def unused_characters(values: Sequence[Any], count: int) -> list[str]:
+    """
+    Return characters that occur nowhere in values, to be used as marks.
+
+    Raises:
+        MessageError: There are not as many. Nobody writes such a text by accident.
+    """
+    used: set[str] = set()
+    open_ends = list(values)
+    while open_ends:
+        value = open_ends.pop()
+        if isinstance(value, str):
+            # Most text has none of them, which is seen without looking at each character.
+            if not value.isascii():
+                used.update(value)
+        elif isinstance(value, Mapping):
+            open_ends += [*value, *value.values()]
+        elif isinstance(value, (list, tuple)):
+            open_ends += value
+    found = list(islice((one for one in chain(NONCHARACTERS, map(chr, PRIVATE)) if one not in used), count))
+    if len(found) < count:
+        accepted = "leave characters from U+FDD0 to U+FDEF out"
+        raise MessageError("messages", found="use every character that Unicode keeps for inside use", accepted=accepted)
+    return found
+
+
+def _to_continue(messages: list[Message], field: str, source: str, mark: str) -> Message:
+    """The last message with a mark at its end, and a space, which tells whether the template trims it."""
+    last = messages[-1]
+    place = f"messages[{len(messages) - 1}]"
+    if last["role"] not in ("assistant", "model"):
+        accepted = "continue_final_message goes on with what the assistant wrote"
+        raise MessageError(f"{place}.role", found=f"is {last['role']!r}", accepted=accepted)
+    if last.get(field) is None:
+        raise MessageError(place, found=f"has no {field}", accepted="continue_final_message needs it, to go on behind it")
+    names = [name for name in REASONING if last.get(name) == last[field]] if field in REASONING else [field]
+    if not any(name in source for name in names):
+        raise MessageError(f"{place}.{field}", found="is not shown by the chat template", accepted="it cannot be continued")
+    if isinstance(last[field], str):
+        return {**last, **{name: f"{last[name]}{mark} " for name in names}}
+    parts = list(last[field])
+    for number in reversed(range(len(parts))):
+        if "text" in parts[number]:
+            parts[number] = {**parts[number], "text": f"{parts[number]['text']}{mark} "}
+            return {**last, field: parts}
+    raise MessageError(f"{place}.{field}", found="has no text", accepted="continue_final_message needs one, to go on behind it")
+
+
+def _ended(text: str, mark: str, messages: list[Message], field: str) -> str:
+    end = text.rfind(mark)
+    if end < 0:
+        accepted = "it cannot be continued with this chat template"
+        raise MessageError(f"messages[{len(messages) - 1}].{field}", found="is not shown", accepted=accepted)
+    kept = text[:end]
+    # A template that trims has taken the space away, and would have taken those before the mark.
+    return kept if text[end + 1 : end + 2] == " " else kept.rstrip()
+
+
+def _without_marks(text: str, start: str, stop: str) -> Rendered:
+    """Take the marks of ``generation`` blocks out. Blocks inside blocks belong to the outer one."""
+    kept: list[str] = []
+    spans: list[tuple[int, int]] = []
+    at, depth, began = 0, 0, 0
+    for piece in re.split(f"([{start}{stop}])", text):
+        if piece == start:
+            began = began if depth else at
+            depth += 1
+        elif piece == stop:
+            depth -= 1
+            if depth == 0:
+                spans.append((began, at))
+        else:
+            kept.append(piece)
+            at += len(piece)
+    return Rendered("".join(kept), tuple(spans))
+
+
+def _names(templates: Mapping[str, str]) -> str:
+    return ", ".join(map(repr, sorted(templates)))
+
+
+def _error(name: str, error: Exception) -> ChatTemplateError:
+    line: int | None = getattr(error, "lineno", None)
+    trace = error.__traceback__
+    while trace is not None:
+        # Jinja rewrites the frames of a template to its own lines.
+        if trace.tb_frame.f_code.co_filename == FILE:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if isinstance(error, RecursionError):
+        problem = "it calls itself without an end"
+    elif isinstance(error, TooMuch) or type(error).__module__.startswith("jinja2"):
+        problem = str(error) or type(error).__name__
+    else:
+        problem = f"{type(error).__name__}: {error}"
+    return ChatTemplateError(name, line=line, problem=problem)
