@@ -53,10 +53,10 @@ def test_prometheus_text_is_passed_on(place: str) -> None:
 def test_worker_that_is_not_there_is_said() -> None:
     """A table says it in its row, and goes on; a scraper gets an error."""
     with endpoint() as nobody:
-        shown = run("top", nobody, "--once", "--interval", "0.1")
+        shown = run("top", nobody, "--once", "--interval", "0.1", "--timeout", "0.1")
         assert shown.exit_code == 0
         assert "no answer" in shown.stdout
-        assert run("top", nobody, "--prometheus").exit_code == 2
+        assert run("top", nobody, "--prometheus", "--timeout", "0.1").exit_code == 2
     assert run("top", "nonsense", "--prometheus").stderr.startswith("detok: the worker at nonsense: it is no endpoint")
 
 

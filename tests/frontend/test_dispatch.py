@@ -179,8 +179,6 @@ def test_reply_of_another_length_is_refused() -> None:
     network.settle()
     network.step([("a", IDS[:1], None, None, None)])
     network.deliver_to_worker(0)
-    network.deliver_to_client(0)
-    network.deliver_to_worker(0)
     reply = wire.decode_from_worker(network.to_client[0][0])
     assert isinstance(reply, wire.Reply)
     reply.texts = []

@@ -16,6 +16,8 @@ from detok.frontend.service import Limits, Service
 TOKENIZER = detok.load(detok.EMBEDDED)
 IDS = TOKENIZER.encode("Hello, wörld! The END of it.", add_special_tokens=False)
 PLAIN = wire.Raw(wire.encode_plain({}))
+LONG_WAY = {0: wire.Extra(None, None, [-1.0])}
+"""A row with logprobs is none that is remembered: it goes to the request itself."""
 
 
 class Client:
@@ -196,7 +198,7 @@ def test_poisoned_request_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(RequestDecoder, "feed", poisoned)
     client = Client()
-    reply = client.step({0: IDS[3], 1: IDS[0]}, opens=[opening(0), opening(1)])
+    reply = client.step({0: IDS[3], 1: IDS[0]}, opens=[opening(0), opening(1)], extras=LONG_WAY)
     assert errors(reply) == {0: "RuntimeError"}
     assert reply.outputs[0].finish_reason == "error"
     assert len(client.service) == 1
@@ -209,7 +211,7 @@ def test_text_that_is_no_utf8_fails_alone(monkeypatch: pytest.MonkeyPatch) -> No
     surrogate = lambda self, ids, *rest: RequestOutput("\ud800", list(ids)) if ids == [9] else feed(self, ids, *rest)  # noqa: E731
     monkeypatch.setattr(RequestDecoder, "feed", surrogate)
     client = Client()
-    reply = client.step({0: 9, 1: IDS[0]}, opens=[opening(0), opening(1)])
+    reply = client.step({0: 9, 1: IDS[0]}, opens=[opening(0), opening(1)], extras=LONG_WAY)
     assert errors(reply) == {0: "UnicodeEncodeError"}
     assert reply.texts == ["", TOKENIZER.decode(IDS[:1])]
     assert len(client.service) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,6 +104,7 @@ def command(
         ),
     ] = None,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    timeout: Annotated[float, typer.Option(min=0.1, help="So many seconds to wait for an answer.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Look twice, show it, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write a line of JSON a look, with every sample.")] = False,
     prometheus: Annotated[bool, typer.Option("--prometheus", help="Write the metrics once, as Prometheus reads them.")] = False,
@@ -113,24 +115,25 @@ def command(
         from ..frontend.scrape import scrape
 
         for place in places:
-            write(scrape(place))
+            write(scrape(place, timeout))
         return
     if as_json:
         while True:
-            write_json({place: _look(place).samples for place in places})
+            write_json({place: _look(place, timeout).samples for place in places})
             if once:
                 return
             time.sleep(interval)
-    console = PipeConsole()
-    before = [_look(place) for place in places]
+    # Into a file the table goes as wide as it is; rich would squeeze it into 80 columns.
+    console = PipeConsole(width=None if sys.stdout.isatty() else 1000)
+    before = [_look(place, timeout) for place in places]
     time.sleep(interval)
     if once:
-        console.print(_table(places, before, [_look(place) for place in places]))
+        console.print(_table(places, before, [_look(place, timeout) for place in places]))
         return
     try:
         with Live(console=console, auto_refresh=False) as live:
             while True:
-                after = [_look(place) for place in places]
+                after = [_look(place, timeout) for place in places]
                 live.update(_table(places, before, after), refresh=True)
                 before = after
                 time.sleep(interval)
@@ -138,11 +141,11 @@ def command(
         return
 
 
-def _look(place: str) -> Reading:
+def _look(place: str, timeout: float) -> Reading:
     from ..frontend.scrape import samples, scrape
 
     try:
-        text = scrape(place)
+        text = scrape(place, timeout)
     except DetokError as error:
         return Reading(time.monotonic(), {}, one_line(str(error)))
     return Reading(time.monotonic(), samples(text))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from ..core.decoder import Decoder
 from ..core.request.output import RequestOutput
-from ..core.request.places import TokenOutput
 from ..errors import DuplicateRequest, OptionError, RequestExpired, UnknownRequest, WireError
 from . import wire
 from .payload import output_to_wire, problem_of, row_of
@@ -224,8 +223,8 @@ class Service:
         texts: list[str] = []
         outputs: dict[int, wire.Output] = {}
         for output, ids in zip(states.step(keys, rows, now), lists, strict=True):
-            # Nearly every output is the text of the one token of its row, and nothing else.
-            if type(output) is not TokenOutput and (len(output.__dict__) > 2 or output.token_ids != ids):
+            # Nearly every output has a text and the ids of its row, and nothing else.
+            if len(output.__dict__) > 2 or output.token_ids != ids:
                 if output.error is not None:
                     self._name_error(output, step.slots[len(texts)], failed)
                 outputs[len(texts)] = output_to_wire(output, ids)
