@@ -19,10 +19,10 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok top                                        the worker at ipc:///tmp/detok
-  detok top ipc:///tmp/detok.0 ipc:///tmp/detok.1  two workers
-  detok top http://127.0.0.1:8000/metrics          a server
-  detok top --once --prometheus                    its metrics as text, for a scraper
+  detok top                                  the worker at ipc:///tmp/detok
+  detok top ipc:///tmp/a.0 ipc:///tmp/a.1    two workers
+  detok top http://127.0.0.1:8000/metrics    a server
+  detok top --prometheus                     metrics as text, for a scraper
 """
 
 Samples = Mapping[str, float]
@@ -109,7 +109,12 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Write a line of JSON a look, with every sample.")] = False,
     prometheus: Annotated[bool, typer.Option("--prometheus", help="Write the metrics once, as Prometheus reads them.")] = False,
 ) -> None:
-    """Show what detokenizer workers and servers do, live: rows and tokens a second, time a row, what is held, what went wrong."""
+    """
+    Show live what workers and servers do.
+
+    Rows and tokens a second, the time of a row, what is held, handed back and fed again, and what went wrong.
+    Needs detok[worker].
+    """
     places = endpoints or ["ipc:///tmp/detok"]
     if prometheus:
         from ..frontend.scrape import scrape

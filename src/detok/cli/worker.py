@@ -13,9 +13,9 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok worker llama3/                                    one worker at ipc:///tmp/detok
-  detok worker llama3/ --workers 4                        four, at ipc:///tmp/detok.0 to .3
-  detok worker llama3/ --endpoint tcp://127.0.0.1:5757    for clients on other machines
+  detok worker llama3/                     one, at ipc:///tmp/detok
+  detok worker llama3/ --workers 4         four, at ipc:///tmp/detok.0 to .3
+  detok worker llama3/ -e tcp://*:5757     for clients on other machines
 """
 
 
