@@ -132,7 +132,9 @@ def test_outputs_wait_for_requests_and_end_with_close() -> None:
     async def main() -> int:
         engine = EchoEngine()
         reading = asyncio.create_task(_count(engine))
-        await asyncio.sleep(0)
+        # So that it finds nothing to do, and sleeps.
+        for _ in range(5):
+            await asyncio.sleep(0)
         await engine.submit(EngineRequest(request_id="a", prompt_ids=[1, 2]))
         while engine._running or engine._waiting:
             await asyncio.sleep(0)

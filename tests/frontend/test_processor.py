@@ -370,6 +370,31 @@ async def test_close_ends_every_request_with_abort(engine: ManualEngine, fronten
 
 
 @with_engine
+async def test_close_ends_even_a_request_that_cannot_end(engine: ManualEngine, frontend: OutputProcessor) -> None:
+    """Whatever breaks in it: its consumer gets an end, and nothing hangs."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    (reading,), (name,) = await begun(engine, read(frontend.generate([1])))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(detok.RequestDecoder, "finish", broken)
+        await frontend.close()
+    (last,) = await reading
+    assert (last.finish_reason, engine.aborted) == ("abort", [name])
+
+
+@with_engine
+async def test_batch_of_requests_that_have_all_ended_is_ignored(engine: ManualEngine, frontend: OutputProcessor) -> None:
+    """Nothing is decoded, and the next batch is."""
+    (reading,), (name,) = await begun(engine, read(frontend.generate([1])))
+    engine.give(row("of another time", *ids_of("x")))
+    engine.give(row(name, *ids_of("y"), finish_reason="stop"))
+    assert text_of(await reading) == "y"
+    assert (frontend.metrics.ignored_rows.value, frontend.metrics.rows.value) == (1, 1)
+
+
+@with_engine
 async def test_same_request_id_twice_is_two_requests(engine: ManualEngine, frontend: OutputProcessor) -> None:
     """A name may come again, and late rows of the first are not the second's."""
     tasks, (one, two) = await begun(

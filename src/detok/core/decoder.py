@@ -48,9 +48,6 @@ class Decoder:
     default_strategy: Strategy = "exact"
     """What `strategy=None` means here."""
 
-    eos_token_ids: tuple[int, ...] = ()
-    """The ids that end an answer, as far as the tokenizer's files say."""
-
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -154,6 +151,11 @@ class Decoder:
             MissingExtra: It has a `stop_regex`, and the library ``regex`` is not here.
         """
         return RequestDecoder(*unpack_request(snapshot, self))
+
+    @property
+    def eos_token_ids(self) -> tuple[int, ...]:
+        """The ids that end an answer, as far as is known here."""
+        return ()
 
     def token_bytes(self, token_id: SupportsIndex) -> bytes:
         """

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from ..errors import EngineError, OptionError
+from ..errors import DuplicateRequest, EngineError
 from .base import EngineOutput, EngineRequest
 from .client import check_json, lost_words, never_sent, open_client, with_json
 from .dialect import Body, Call, Dialect
@@ -68,7 +68,7 @@ class HttpEngine:
         if self._closed:
             raise EngineError("the engine is closed", engine=self.name)
         if request.request_id in self._running:
-            raise OptionError(option="request_id", value=request.request_id, accepted="a request of this id is running")
+            raise DuplicateRequest(request.request_id)
         call = self._dialect.begin(request)
         check_json(request.sampling)
         taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ..errors import EngineError, OptionError, SourceError
+from ..errors import DuplicateRequest, EngineError, SourceError
 from ..tokenizers.reading import library
 from .base import EngineOutput, EngineRequest
 from .generation import Generation
@@ -70,7 +70,7 @@ class TransformersEngine:
         if self._closed:
             raise EngineError("the engine is closed", engine=self.name)
         if request.request_id in self._running:
-            raise OptionError(option="request_id", value=request.request_id, accepted="a request of this id is running")
+            raise DuplicateRequest(request.request_id)
         prompt, sampling = prompt_of(request), sampling_of(request)
         loop = asyncio.get_running_loop()
         generation = Generation(

@@ -26,7 +26,9 @@ class RequestedOf(Protocol):
     """What a request needs of a decoder."""
 
     vocabulary: Vocabulary
-    eos_token_ids: tuple[int, ...]
+
+    @property
+    def eos_token_ids(self) -> tuple[int, ...]: ...
 
     @property
     def fingerprint(self) -> str: ...
