@@ -27,6 +27,9 @@ from .window import Decode, PrintableWindow, Unremembered, Window, WindowSteps
 
 __all__ = ["DecodeStreamSteps", "Decoder", "Held"]
 
+# The plans of so many different options are kept for requests to come.
+MAX_PLANS = 256
+
 DecodeStreamSteps = Callable[[DecodeOptions], WindowSteps]
 """Makes the steps of the strategy "decodestream" for a choice of options."""
 
@@ -62,10 +65,11 @@ class Decoder:
         self._decode_stream = decode_stream
         self._automata: dict[DecodeOptions, Automaton] = {}
         self._token_bytes: dict[int, bytes] = {}
+        self._plans: dict[RequestOptions, Plan] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # What is remembered is remembered again elsewhere.
-        return {**self.__dict__, "_automata": {}, "_token_bytes": {}}
+        return {**self.__dict__, "_automata": {}, "_token_bytes": {}, "_plans": {}}
 
     def stream(
         self,
@@ -140,8 +144,17 @@ class Decoder:
         elif fields:
             option, value = next(iter(fields.items()))
             raise OptionError(option=option, value=value, accepted="give options, or each by name, not both")
-        plan = Plan(self, options)
+        plan = self.plan(options)
         return RequestDecoder(plan, Progress(plan, plan.machine.behind(prompt_ids)))
+
+    def plan(self, options: RequestOptions) -> Plan:
+        """Return what all requests with these options have in common; the same object each time, while it is remembered."""
+        plan = self._plans.get(options)
+        if plan is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans.setdefault(options, Plan(self, options))
+        return plan
 
     def restore_request(self, snapshot: object) -> RequestDecoder:
         """

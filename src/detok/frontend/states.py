@@ -10,9 +10,7 @@ from ..core.decoder import Decoder
 from ..core.request.batch import BatchDecoder
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
-from ..core.request.plan import Plan
 from ..core.request.request import RequestDecoder
-from ..core.request.snapshot import unpack_request
 from ..errors import RequestFinished
 from .payload import row_of
 from .wire import Open, decode_plain, encode_plain
@@ -39,7 +37,6 @@ class States:
         self._used: OrderedDict[int, float] = OrderedDict()
         """When each was last used, in that order."""
         self._options: dict[bytes, RequestOptions] = {}
-        self._plans: dict[RequestOptions, Plan] = {}
 
     def __len__(self) -> int:
         return len(self._used)
@@ -107,10 +104,7 @@ class States:
         return iter(self._used)
 
     def _restored(self, snapshot: bytes) -> RequestDecoder:
-        plan, at, collected = unpack_request(decode_plain(snapshot), self._decoder)
-        # One plan for all with the same options: it is half of what a request costs.
-        at.plan = _kept(self._plans, plan.options, lambda: plan)
-        return RequestDecoder(at.plan, at, collected)
+        return self._decoder.restore_request(decode_plain(snapshot))
 
     def _asked(self, options: bytes) -> RequestOptions:
         """Return options as the wire has them, which are looked at once."""
