@@ -13,7 +13,7 @@ import detok
 from detok.data import sample
 from detok.engines.echo import EchoEngine
 from detok.engines.replay import ReplayEngine
-from detok.frontend import processor as processors
+from detok.frontend import aborts
 from detok.frontend.processor import OutputProcessor
 from tests.frontend.manual import ManualEngine, row
 
@@ -337,7 +337,7 @@ async def test_outputs_that_come_before_submit_returns_are_not_lost(engine: Manu
 
 def test_abort_that_the_engine_does_not_take_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """It hangs or raises: counted, and the frontend goes on."""
-    monkeypatch.setattr(processors, "ABORT_SECONDS", 0.01)
+    monkeypatch.setattr(aborts, "ABORT_SECONDS", 0.01)
 
     @with_engine
     async def test(engine: ManualEngine, frontend: OutputProcessor) -> None:

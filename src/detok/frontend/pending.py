@@ -6,7 +6,7 @@ import asyncio
 
 from ..core.request.output import RequestOutput
 
-__all__ = ["Pending"]
+__all__ = ["OpenRequest", "Pending"]
 
 
 class Pending:
@@ -51,3 +51,17 @@ class Pending:
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+
+class OpenRequest:
+    """A request between an engine and its consumer."""
+
+    __slots__ = ("id", "pending", "seconds", "silent")
+
+    def __init__(self, request_id: str) -> None:
+        self.id = request_id
+        self.pending = Pending()
+        self.seconds = 0.0
+        """What decoding it took."""
+        self.silent = 0
+        """Tokens since text came out."""
