@@ -88,7 +88,7 @@ class OutputProcessor:
         self._add_gauges()
 
     def _add_gauges(self) -> None:
-        gauge = self.metrics.registry.gauge
+        gauge = self.metrics.gauge
         gauge("detok_open_requests", "Requests that are open now.", lambda: len(self._requests))
         gauge("detok_held_tokens", "Tokens since text last came out, of requests that hold some now.", self._held_tokens)
         gauge("detok_waiting_rows", "Rows of the engine's step that are not decoded yet.", lambda: self._waiting_rows)

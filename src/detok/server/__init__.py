@@ -1,0 +1,1 @@
+"""The HTTP server: text in front of engines that take token ids and give token ids."""
