@@ -11,6 +11,7 @@ from ..core.request.logprobs import TokenLogprob, completion_logprobs
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
+from .errors import shown_reason
 from .generation import Asked, Generation, usage_of
 from .models import Model
 from .schema import CompletionBody, Prompt
@@ -157,7 +158,7 @@ class CompletionShape:
             "index": index,
             "text": echo.text + output.text if echo is not None and is_first else output.text,
             "logprobs": self._logprobs_of(output, echo, is_first=is_first) if self._logprobs else None,
-            "finish_reason": output.finish_reason,
+            "finish_reason": shown_reason(output),
             "stop_reason": output.stop_reason,
         }
         if self._ids:

@@ -41,7 +41,7 @@ async def read_body(receive: Receive, limit: int) -> bytes:
 
 class WhileConnected:
     """
-    Does what is inside as long as the client is there, and cancels it when it goes. Then `gone` is true, and what follows goes on.
+    Does what is inside as long as the client is there; cancels it when it goes, and then `gone` is true.
 
     As with `asyncio.timeout`, a cancellation from outside is passed on.
     """

@@ -24,7 +24,7 @@ from ..errors import (
     UsageError,
 )
 
-__all__ = ["Refused", "failure_of", "refusal_of"]
+__all__ = ["Refused", "failure_of", "refusal_of", "shown_reason"]
 
 # Statuses of an engine that speak of the request. Any other (it wants a key, say, or does not know the path) is between us two.
 OF_THE_REQUEST = frozenset({400, 404, 408, 409, 413, 422, 429})
@@ -99,6 +99,11 @@ def failure_of(output: RequestOutput) -> BaseException | None:
     if output.finish_reason == "abort":
         return Refused(503, "the request was aborted before its end: by the engine, or because the server shuts down")
     return None
+
+
+def shown_reason(output: RequestOutput) -> str | None:
+    """Return the finish reason that a choice shows. A failure is told otherwise."""
+    return None if output.finish_reason in ("error", "abort") else output.finish_reason
 
 
 def _of_engine(error: EngineError) -> Refused:

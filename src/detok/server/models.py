@@ -45,6 +45,15 @@ class Model:
     """None: it takes ids only."""
     created: int = field(default_factory=lambda: int(time.time()))
 
+    _known_ids: frozenset[int] | None = None
+
+    @property
+    def known_ids(self) -> frozenset[int]:
+        """All ids that the tokenizer has; they are gathered when this is first asked for."""
+        if self._known_ids is None:
+            self._known_ids = frozenset(self.tokenizer.ids)
+        return self._known_ids
+
     async def encode(self, prompt: str, *, add_special_tokens: bool = True, truncate: int | None = None) -> list[int]:
         """
         Return the ids of a prompt that is no chat.

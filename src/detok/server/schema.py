@@ -7,7 +7,7 @@ were not there.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -99,7 +99,6 @@ class ChatBody(GenerationBody, kw_only=True):
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
-    echo: Literal[False] | None = None
 
 
 class TokenizeBody(msgspec.Struct, kw_only=True):

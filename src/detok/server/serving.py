@@ -41,9 +41,7 @@ class Uvicorn(uvicorn.Server):
         """Let streams go on for so long; then end them."""
         closing: list[asyncio.Task[None]] = []
         limit = self._detok.config.shutdown_seconds
-        timer = asyncio.get_running_loop().call_later(
-            limit, lambda: closing.append(asyncio.create_task(self._detok.close()))
-        )
+        timer = asyncio.get_running_loop().call_later(limit, lambda: closing.append(asyncio.create_task(self._detok.close())))
         try:
             await super().shutdown(sockets)
         finally:

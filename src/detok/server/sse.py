@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from starlette.types import Receive, Scope, Send
 
 from ..core.request.output import RequestOutput
-from .errors import Refused, failure_of, refusal_of
+from .errors import failure_of, refusal_of
 from .texts import json_bytes
 
 __all__ = ["DONE", "EventStream", "event"]
@@ -39,7 +39,7 @@ class EventStream:
 
     Args:
         outputs: Of all choices; what is given at once is sent at once. Closed in any case.
-        chunk: Makes events of an output of the choice with this number.
+        chunk: Makes events of an output of the choice with this number. Of one that failed, they are those of what came before.
         last: Makes the events behind all outputs.
         heartbeat: Seconds of silence.
         headers: Beside those of every stream.
@@ -92,13 +92,13 @@ class EventStream:
                     await self._start(outputs)
                 if self._beating is not None:
                     await self._beating
-                if len(outputs) == 1:
-                    index, output = outputs[0]
-                    body = chunk(index, output)
-                else:
-                    body = b"".join([chunk(index, output) for index, output in outputs])
-                self._silent = False
-                await send({"type": "http.response.body", "body": body, "more_body": True})
+                body = b"".join([chunk(index, output) for index, output in outputs])
+                if body:
+                    self._silent = False
+                    await send({"type": "http.response.body", "body": body, "more_body": True})
+                for _, output in outputs:
+                    if output.finish_reason is not None and (failure := failure_of(output)) is not None:
+                        raise failure
             last = self._last()
         except Exception as error:
             if not self._started:
