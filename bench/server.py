@@ -87,6 +87,8 @@ async def bare(ready: Ready) -> None:
 
 async def constant(ready: Ready) -> None:
     """Uvicorn with an application that sends the same chunk at each tick."""
+    import uvicorn
+
     waiting: list[asyncio.Future[None]] = []
     someone = asyncio.Event()
 
@@ -116,7 +118,7 @@ async def constant(ready: Ready) -> None:
             waiting.clear()
 
     ticker = asyncio.create_task(tick())
-    await _uvicorn(app, ready)
+    await _uvicorn(uvicorn.Config(app, port=0, access_log=False, log_config=None, ws="none", backlog=4096), ready)
     ticker.cancel()
 
 
@@ -124,13 +126,15 @@ async def detok_serve(ready: Ready) -> None:
     """The server, with an engine that replays a text in several scripts."""
     from detok.server.app import open_server
     from detok.server.config import ModelConfig, ServerConfig
+    from detok.server.serving import uvicorn_config
 
     options = {"rate": 1 / TICK, "max_batch": 1 << 16}
     model = ModelConfig(engine="replay", engine_options=options)
-    await _uvicorn(open_server(ServerConfig(models={"replay": model}, page=False)), ready)
+    config = ServerConfig(models={"replay": model}, port=0, page=False)
+    await _uvicorn(uvicorn_config(open_server(config)), ready)
 
 
-async def _uvicorn(app: Any, ready: Ready) -> None:
+async def _uvicorn(config: Any, ready: Ready) -> None:
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -138,7 +142,7 @@ async def _uvicorn(app: Any, ready: Ready) -> None:
             await super().startup(sockets)
             ready(self.servers[0].sockets[0].getsockname()[1])
 
-    await Server(uvicorn.Config(app, port=0, access_log=False, log_config=None, ws="none", backlog=4096)).serve()
+    await Server(config).serve()
 
 
 SERVERS = {BARE: bare, UVICORN: constant, DETOK: detok_serve}

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 from ..core.request.output import RequestOutput
 
-__all__ = ["Pending"]
+__all__ = ["Outlet", "Pending"]
+
+
+class Outlet(Protocol):
+    """Where the outputs of a request go."""
+
+    def put(self, output: RequestOutput) -> bool:
+        """
+        Take the next output, and say whether one was waiting already. The last one has a `finish_reason`.
+
+        It is called from the midst of a step: it does not raise, and does not take long.
+        """
+        ...
+
+    def __len__(self) -> int:
+        """How many outputs wait here to be read, as far as that is known."""
+        ...
 
 
 class Pending:
@@ -43,6 +60,10 @@ class Pending:
                 await self._waiter
             finally:
                 self._waiter = None
+        return self.take()
+
+    def take(self) -> RequestOutput:
+        """Return all that there is, which is something."""
         # From the end, where the pieces are small.
         output = self._pieces.pop()
         while self._pieces:

@@ -18,7 +18,7 @@ from ..engines.base import Engine, EngineOutput, EngineRequest
 from ..errors import EngineError, OptionError
 from ..tokenizers import Tokenizer
 from .metrics import FrontendMetrics
-from .pending import Pending
+from .pending import Outlet, Pending
 
 __all__ = ["OutputProcessor"]
 
@@ -31,11 +31,11 @@ ABORT_SECONDS = 5.0
 class _Request:
     """An open request."""
 
-    __slots__ = ("id", "pending", "seconds", "silent")
+    __slots__ = ("id", "outlet", "seconds", "silent")
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, outlet: Outlet) -> None:
         self.id = request_id
-        self.pending = Pending()
+        self.outlet = outlet
         self.seconds = 0.0
         self.silent = 0
         """Tokens since text came out."""
@@ -119,20 +119,34 @@ class OutputProcessor:
             EngineError: The engine has failed, or this object is closed. What fails later is in the last output.
             Exception: Whatever the engine raises when it does not take the request.
         """
-        request = await self._begin(prompt, options, sampling, request_id)
+        pending = Pending()
+        name = await self.submit(prompt, pending, options=options, sampling=sampling, request_id=request_id)
         try:
             while True:
-                output = await request.pending.get()
+                output = await pending.get()
                 yield output
                 if output.finished:
                     return
         finally:
-            if self._forget(request):
-                self._abort(request.id)
+            self.drop(name)
 
-    async def _begin(
-        self, prompt: str | Sequence[SupportsIndex], options: RequestOptions | None, sampling: Any, request_id: str | None
-    ) -> _Request:
+    async def submit(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        outlet: Outlet,
+        *,
+        options: RequestOptions | None = None,
+        sampling: Mapping[str, Any] | None = None,
+        request_id: str | None = None,
+    ) -> str:
+        """
+        Begin a request whose outputs are put into an outlet as they are made, without a task that waits for them.
+
+        Whoever does so drops it when nobody reads it any more. Arguments and errors as `generate`.
+
+        Returns:
+            The id that it has here and at the engine.
+        """
         options = RequestOptions() if options is None else options
         if isinstance(prompt, str):
             # A long text takes milliseconds, in which others are served.
@@ -144,7 +158,7 @@ class OutputProcessor:
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
         # With a number, so that late rows of a request that ended are never those of another.
-        request = _Request(f"{request_id or self._name}-{next(self._numbers)}")
+        request = _Request(f"{request_id or self._name}-{next(self._numbers)}", outlet)
         self._batch.open(request.id, ids, options)
         self._requests[request.id] = request
         sampling = {} if sampling is None else dict(sampling)
@@ -157,7 +171,13 @@ class OutputProcessor:
             if self._forget(request) and not isinstance(error, Exception):
                 self._abort(request.id)
             raise
-        return request
+        return request.id
+
+    def drop(self, request_id: str) -> None:
+        """End a request that nobody reads any more; for one that has ended it does nothing."""
+        request = self._requests.get(request_id)
+        if request is not None and self._forget(request):
+            self._abort(request_id)
 
     async def _read(self) -> None:
         """Take the engine's batches, as long as there are any."""
@@ -201,7 +221,7 @@ class OutputProcessor:
                 self._end(request, one, output)
             if output:
                 due += 1
-                coalesced += request.pending.put(output)
+                coalesced += request.outlet.put(output)
         metrics.rows.add(len(rows))
         metrics.tokens.add(tokens)
         metrics.outputs.add(due)
@@ -244,7 +264,7 @@ class OutputProcessor:
                 output.finish_reason = finish_reason
             output.error = error
             self.metrics.errors.add(error is not None)
-            request.pending.put(output)
+            request.outlet.put(output)
             self._abort(request.id)
 
     def _abort(self, request_id: str) -> None:
@@ -290,4 +310,4 @@ class OutputProcessor:
         return sum(request.silent for request in silent if self._batch.request(request.id).held)
 
     def _waiting_outputs(self) -> int:
-        return sum(1 for request in self._requests.values() if request.pending)
+        return sum(1 for request in self._requests.values() if request.outlet)

@@ -43,7 +43,7 @@ async def chat_completion(asked: Asked, body: ChatBody) -> Generation:
         max_tokens=max_tokens, channels=None if table is None else table_behind(table, asked.model.tokenizer, prompt)
     )
     sampling = asked.sampling(max_tokens=max_tokens, logprobs=logprobs, **extra)
-    return Generation(asked=asked, prompts=[prompt], options=[options], sampling=[sampling], shape=ChatShape(asked, body, prompt))
+    return Generation(asked=asked, prompts=[prompt], options=options, sampling=sampling, shape=ChatShape(asked, body, prompt))
 
 
 def _logprobs(asked: Asked, body: ChatBody) -> int | None:
@@ -121,7 +121,7 @@ class ChatShape:
         """Return usage, if it was asked for, and the end."""
         if not self._asked.wants_usage:
             return DONE
-        return event({**self._asked.head(CHUNK_KIND), "choices": [], "usage": self._usage()}) + DONE
+        return event({**self._asked.head(CHUNK_KIND), "choices": [], "usage": self.usage()}) + DONE
 
     def answer(self, outputs: Sequence[RequestOutput]) -> dict[str, Any]:
         """Return all choices."""
@@ -130,7 +130,7 @@ class ChatShape:
             message = whole_message(self._deltas(index, output))
             choices.append({"index": index, "message": message, **self._beside(index, output)})
         prompt = {"prompt_token_ids": self._prompt} if self._ids else {}
-        return {**self._asked.head(KIND), "choices": choices, "usage": self._usage(), **prompt}
+        return {**self._asked.head(KIND), "choices": choices, "usage": self.usage(), **prompt}
 
     def _opening(self, index: int) -> bytes:
         self._unopened.discard(index)
@@ -162,5 +162,6 @@ class ChatShape:
             beside["token_ids"] = output.token_ids
         return beside
 
-    def _usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, int]:
+        """Count tokens, of the choices that have ended."""
         return usage_of(len(self._prompt), self._completion_tokens)

@@ -48,8 +48,8 @@ async def completion(asked: Asked, body: CompletionBody) -> Generation:
     return Generation(
         asked=asked,
         prompts=prompts,
-        options=[options] * len(prompts),
-        sampling=[sampling] * len(prompts),
+        options=options,
+        sampling=sampling,
         shape=CompletionShape(asked, body, prompts, echoes),
     )
 
@@ -144,12 +144,12 @@ class CompletionShape:
         """Return usage, if it was asked for, and the end."""
         if not self._asked.wants_usage:
             return DONE
-        return event({**self._asked.head(KIND), "choices": [], "usage": self._usage()}) + DONE
+        return event({**self._asked.head(KIND), "choices": [], "usage": self.usage()}) + DONE
 
     def answer(self, outputs: Sequence[RequestOutput]) -> dict[str, Any]:
         """Return all choices."""
         choices = [self._choice(index, output, is_first=True) for index, output in enumerate(outputs)]
-        return {**self._asked.head(KIND), "choices": choices, "usage": self._usage()}
+        return {**self._asked.head(KIND), "choices": choices, "usage": self.usage()}
 
     def _choice(self, index: int, output: RequestOutput, *, is_first: bool) -> dict[str, Any]:
         place = index // self._n
@@ -178,5 +178,6 @@ class CompletionShape:
         prompt = completion_logprobs(echo.logprobs, as_token_ids=self._names_ids)
         return prompt if logprobs is None else {name: prompt[name] + values for name, values in logprobs.items()}
 
-    def _usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, int]:
+        """Count tokens, of the choices that have ended."""
         return usage_of(sum(map(len, self._prompts)), self._completion_tokens)

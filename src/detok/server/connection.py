@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Self
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from starlette.types import Receive
 
 from .errors import Refused
 
-__all__ = ["ClientGone", "WhileConnected", "read_body"]
+__all__ = ["ClientGone", "read_body", "while_connected"]
+
+T = TypeVar("T")
 
 
 class ClientGone(Exception):
-    """The client went away before its request was here. Nobody reads an answer."""
+    """The client went away before its answer was whole. Nobody reads what is left."""
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
@@ -39,31 +41,29 @@ async def read_body(receive: Receive, limit: int) -> bytes:
             return b"".join(chunks)
 
 
-class WhileConnected:
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """
-    Does what is inside as long as the client is there; cancels it when it goes, and then `gone` is true.
+    Do some work as long as the client is there. When it goes the work is cancelled, and what it has open is closed.
 
-    As with `asyncio.timeout`, a cancellation from outside is passed on.
+    The work has a task of its own, so that each of its steps goes through no more coroutines than its own: a stream has many.
+
+    Raises:
+        ClientGone: It went.
     """
+    task = asyncio.create_task(work)
+    watching = asyncio.create_task(_cancel_when_gone(receive, task))
+    try:
+        return await task
+    except asyncio.CancelledError:
+        this = asyncio.current_task()
+        if watching.done() and not (this is not None and this.cancelling()):
+            raise ClientGone from None
+        raise
+    finally:
+        watching.cancel()
 
-    gone = False
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.current_task()
-        self._watching = asyncio.create_task(self._watch())
-        return self
-
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.gone = True
-        assert self._task is not None
-        self._task.cancel()
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
-        self._watching.cancel()
-        assert self._task is not None
-        return self.gone and self._task.uncancel() <= 0 and kind is asyncio.CancelledError
+async def _cancel_when_gone(receive: Receive, task: asyncio.Task[Any]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    task.cancel()

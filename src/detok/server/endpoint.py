@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..errors import EngineError
-from .connection import ClientGone, WhileConnected, read_body
+from .connection import ClientGone, read_body, while_connected
 from .errors import Refused, refusal_of
 from .logs import log_request, logger
 from .sse import EventStream
@@ -21,7 +21,7 @@ from .texts import json_bytes
 if TYPE_CHECKING:
     from .app import Server
 
-__all__ = ["Call", "Endpoint", "Handler", "json_response", "refusal"]
+__all__ = ["Call", "Described", "Endpoint", "Handler", "json_response", "refusal"]
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 
@@ -37,6 +37,8 @@ class Call:
     content: bytes
     log: dict[str, object] = field(default_factory=dict)
     """What its line in the log says beside what each says."""
+    log_at_end: Callable[[], dict[str, int]] = dict
+    """What else, once the answer is out."""
 
     def body(self, kind: type[Body]) -> Body:
         """
@@ -51,21 +53,27 @@ class Call:
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An endpoint as it is listed."""
+
+    method: str
+    path: str
+    handler: Handler
+    """What answers. Its docstring says what for."""
+    body: type[msgspec.Struct] | None = None
+    generates: bool = False
+    """Whether it counts among the requests that generate."""
+
+
 class Endpoint:
-    """
-    One endpoint, as an ASGI application, so that nothing stands between it and the server's `send`.
+    """One endpoint, as an ASGI application, so that nothing stands between it and the server's `send`."""
 
-    Args:
-        server: Whose it is.
-        handler: What answers.
-        generates: Whether it counts among the requests that generate.
-    """
-
-    def __init__(self, server: Server, path: str, handler: Handler, *, generates: bool = False) -> None:
+    def __init__(self, server: Server, described: Described) -> None:
         self._server = server
-        self._path = path
-        self._handler = handler
-        self._generates = generates
+        self._path = described.path
+        self._handler = described.handler
+        self._generates = described.generates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
@@ -73,11 +81,7 @@ class Endpoint:
         status: int | None = None
         try:
             call.content = await self._content(scope, receive)
-            async with WhileConnected(receive) as connection:
-                status = await self._answer(call, receive, send)
-            if connection.gone:
-                self._server.gone.add()
-                call.log["gone"] = True
+            status = await while_connected(receive, self._answer(call, receive, send))
         except ClientGone:
             self._server.gone.add()
             call.log["gone"] = True
@@ -86,7 +90,7 @@ class Endpoint:
             await refusal(error)(scope, receive, send)
         if status is not None:
             self._server.count(self._path, status)
-        log_request(scope["method"], self._path, status, time.perf_counter() - start, **call.log)
+        log_request(scope["method"], self._path, status, time.perf_counter() - start, **call.log, **call.log_at_end())
 
     async def _content(self, scope: Scope, receive: Receive) -> bytes:
         if scope["method"] != "POST":
@@ -108,18 +112,25 @@ class Endpoint:
         try:
             response = await self._handler(call)
             await response(call.scope, receive, send)
+            if isinstance(response, EventStream) and response.error is not None:
+                self._note(call, response.error)
             return response.status_code
         except Exception as error:
-            refused = refusal_of(error)
-            call.log["error"] = refused.message
-            if refused.status == 500:
-                logger.error("the server failed at %s", self._path, exc_info=error)
-            elif isinstance(error, EngineError):
-                call.log["engine"] = error.engine
+            refused = self._note(call, error)
             await refusal(refused)(call.scope, receive, send)
             return refused.status
         finally:
             server.running -= self._generates
+
+    def _note(self, call: Call, error: BaseException) -> Refused:
+        """Have the log say what went wrong, and return what the client is told."""
+        refused = refusal_of(error)
+        call.log["error"] = refused.message
+        if isinstance(error, EngineError):
+            call.log["engine"] = error.engine
+        if refused.status == 500:
+            logger.error("the server failed at %s", self._path, exc_info=error)
+        return refused
 
 
 def refusal(error: Refused) -> Response:

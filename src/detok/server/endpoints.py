@@ -10,8 +10,9 @@ from starlette.routing import Route
 from ..frontend.metrics import CONTENT_TYPE
 from .chat import chat_completion
 from .completions import completion
-from .endpoint import Call, Endpoint, Handler, json_response
-from .generation import Asked
+from .endpoint import Call, Described, Endpoint, json_response
+from .generation import Asked, Generation
+from .openapi import description
 from .schema import ChatBody, CompletionBody, DetokenizeBody, TokenizeBody
 from .sse import EventStream
 from .tokenize import detokenized, tokenized
@@ -26,15 +27,24 @@ async def completions(call: Call) -> Response | EventStream:
     """Continue a prompt."""
     body = call.body(CompletionBody)
     asked = Asked.of(body, call.server.model(body.model), call.server.config, "cmpl")
-    generation = await completion(asked, body)
-    return await generation.respond()
+    if call.server.config.log_prompts:
+        call.log["prompt"] = body.prompt
+    return await _generated(call, await completion(asked, body))
 
 
 async def chat_completions(call: Call) -> Response | EventStream:
     """Continue a chat."""
     body = call.body(ChatBody)
     asked = Asked.of(body, call.server.model(body.model), call.server.config, "chatcmpl")
-    generation = await chat_completion(asked, body)
+    if call.server.config.log_prompts:
+        call.log["messages"] = body.messages
+    return await _generated(call, await chat_completion(asked, body))
+
+
+async def _generated(call: Call, generation: Generation) -> Response | EventStream:
+    asked = generation.asked
+    call.log |= {"id": asked.id, "model": asked.model.name, "stream": asked.streams}
+    call.log_at_end = generation.shape.usage
     return await generation.respond()
 
 
@@ -86,23 +96,25 @@ async def metrics(call: Call) -> Response:
     return Response(call.server.registry.text(), headers={"content-type": CONTENT_TYPE})
 
 
+async def openapi(call: Call) -> Response:
+    """Describe all of this."""
+    return json_response(description(ENDPOINTS))
+
+
+ENDPOINTS = (
+    Described("POST", "/v1/completions", completions, CompletionBody, generates=True),
+    Described("POST", "/v1/chat/completions", chat_completions, ChatBody, generates=True),
+    Described("POST", "/tokenize", tokenize, TokenizeBody),
+    Described("POST", "/v1/tokenize", tokenize, TokenizeBody),
+    Described("POST", "/detokenize", detokenize, DetokenizeBody),
+    Described("POST", "/v1/detokenize", v1_detokenize, DetokenizeBody),
+    Described("GET", "/v1/models", models),
+    Described("GET", "/health", health),
+    Described("GET", "/metrics", metrics),
+    Described("GET", "/openapi.json", openapi),
+)
+
+
 def routes(server: Server) -> list[Route]:
     """Return the routes of a server."""
-
-    def post(path: str, handler: Handler, *, generates: bool = False) -> Route:
-        return Route(path, Endpoint(server, path, handler, generates=generates), methods=["POST"])
-
-    def get(path: str, handler: Handler) -> Route:
-        return Route(path, Endpoint(server, path, handler), methods=["GET"])
-
-    return [
-        post("/v1/completions", completions, generates=True),
-        post("/v1/chat/completions", chat_completions, generates=True),
-        post("/tokenize", tokenize),
-        post("/v1/tokenize", tokenize),
-        post("/detokenize", detokenize),
-        post("/v1/detokenize", v1_detokenize),
-        get("/v1/models", models),
-        get("/health", health),
-        get("/metrics", metrics),
-    ]
+    return [Route(one.path, Endpoint(server, one), methods=[one.method]) for one in ENDPOINTS]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from starlette.responses import Response
@@ -13,15 +14,15 @@ from starlette.responses import Response
 from ..core.request.channels import ChannelTable
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
+from ..frontend.pending import Outlet, Pending
 from .config import ServerConfig
 from .errors import Refused, failure_of
 from .models import Model
 from .schema import GenerationBody
-from .sse import EventStream
+from .sse import EventStream, Shape
 from .texts import json_bytes
-from .together import together
 
-__all__ = ["Asked", "Generation", "Shape", "usage_of"]
+__all__ = ["Asked", "Generation", "usage_of"]
 
 # Of a body, what is for the engine. The text side's own fields never go there.
 SAMPLING = (
@@ -31,22 +32,6 @@ SAMPLING = (
 )
 
 JSON = "application/json"
-
-
-class Shape(Protocol):
-    """How outputs are written: as completions or as chat completions."""
-
-    def chunk(self, index: int, output: RequestOutput) -> bytes:
-        """Return the events of the next output of a choice."""
-        ...
-
-    def last(self) -> bytes:
-        """Return the events behind all."""
-        ...
-
-    def answer(self, outputs: Sequence[RequestOutput]) -> dict[str, Any]:
-        """Return the whole answer, of one output for each choice."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,34 +122,56 @@ class Asked:
 
 @dataclass(slots=True, kw_only=True)
 class Generation:
-    """A request that is ready to begin."""
+    """A request that is ready to begin: one of an engine's for each choice."""
 
     asked: Asked
     prompts: Sequence[Sequence[int]]
     """Those of one prompt's choices stand together."""
-    options: Sequence[RequestOptions]
-    """Of each prompt."""
-    sampling: Sequence[dict[str, Any]]
+    options: RequestOptions
+    sampling: dict[str, Any]
     shape: Shape
+    names: list[str] = field(default_factory=list)
+    """Of the requests that were begun."""
 
-    def begin(self) -> list[AsyncGenerator[RequestOutput, None]]:
-        """Return the requests of all choices. Each begins when it is first read."""
-        asked = self.asked
-        seed = asked.body.seed
-        requests = []
-        for place, prompt in enumerate(self.prompts):
-            for one in range(asked.n):
-                sampling = self.sampling[place]
-                if seed is not None:
-                    # With one seed for all, all choices would be one.
-                    sampling = {**sampling, "seed": seed + one}
-                requests.append(self._request(prompt, self.options[place], sampling))
-        return requests
+    @property
+    def count(self) -> int:
+        """How many choices there are."""
+        return len(self.prompts) * self.asked.n
 
-    def _request(self, prompt: Sequence[int], options: RequestOptions, sampling: dict[str, Any]) -> Any:
-        if sampling["max_tokens"] == 0:
-            return _nothing()
-        return self.asked.model.frontend.generate(prompt, options=options, sampling=sampling, request_id=self.asked.id)
+    async def begin(self, outlets: Sequence[Outlet]) -> None:
+        """
+        Begin the request of each choice, all at once: an engine may take its time to say that it has one.
+
+        Raises:
+            Exception: What one of them failed with; the others are to be dropped.
+        """
+        if len(outlets) == 1:
+            await self._submit(0, outlets[0])
+            return
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index, outlet in enumerate(outlets):
+                    group.create_task(self._submit(index, outlet))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def _submit(self, index: int, outlet: Outlet) -> None:
+        if self.sampling["max_tokens"] == 0:
+            outlet.put(_nothing())
+            return
+        sampling, seed = self.sampling, self.asked.body.seed
+        if seed is not None:
+            # With one seed for all, all choices would be one.
+            sampling = {**sampling, "seed": seed + index % self.asked.n}
+        prompt = self.prompts[index // self.asked.n]
+        frontend = self.asked.model.frontend
+        name = await frontend.submit(prompt, outlet, options=self.options, sampling=sampling, request_id=self.asked.id)
+        self.names.append(name)
+
+    def drop(self) -> None:
+        """End what is still open."""
+        for name in self.names:
+            self.asked.model.frontend.drop(name)
 
     async def respond(self) -> Response | EventStream:
         """
@@ -174,27 +181,22 @@ class Generation:
             EngineError: The engine refused it, or failed.
             Exception: Whatever else a request failed with.
         """
-        outputs = together(self.begin())
         headers = {"x-request-id": self.asked.id}
         if self.asked.streams:
-            return EventStream(
-                outputs,
-                chunk=self.shape.chunk,
-                last=self.shape.last,
-                heartbeat=self.asked.config.heartbeat_seconds,
-                headers=[(name.encode(), value.encode()) for name, value in headers.items()],
-            )
-        whole: dict[int, RequestOutput] = {}
+            given = [(name.encode(), value.encode()) for name, value in headers.items()]
+            return EventStream(self, self.shape, heartbeat=self.asked.config.heartbeat_seconds, headers=given)
+        whole = [Pending() for _ in range(self.count)]
+        outputs = []
         try:
-            async for some in outputs:
-                for index, output in some:
-                    if (failure := failure_of(output)) is not None:
-                        raise failure
-                    whole[index] = output
+            await self.begin(whole)
+            for pending in whole:
+                output = await pending.get()
+                if (failure := failure_of(output)) is not None:
+                    raise failure
+                outputs.append(output)
         finally:
-            await outputs.aclose()
-        answer = self.shape.answer([whole[index] for index in sorted(whole)])
-        return Response(json_bytes(answer), media_type=JSON, headers=headers)
+            self.drop()
+        return Response(json_bytes(self.shape.answer(outputs)), media_type=JSON, headers=headers)
 
 
 def usage_of(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
@@ -206,11 +208,11 @@ def usage_of(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
     }
 
 
-async def _nothing() -> AsyncGenerator[RequestOutput, None]:
+def _nothing() -> RequestOutput:
     """The output of a request for no tokens."""
     output = RequestOutput()
     output.finish_reason, output.tokens_kept, output.text_end = "length", 0, 0
-    yield output
+    return output
 
 
 def _listed(value: str | list[str] | None) -> list[str]:

@@ -24,6 +24,9 @@ from .limits import Limits
 
 __all__ = ["Model", "open_model"]
 
+# Rows that are decoded and written before others have their turn on the event loop: about half a millisecond.
+CHUNK_SIZE = 32
+
 REPLAY = "replay"
 """Without a file: the samples that come with the package."""
 
@@ -103,7 +106,9 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
     return Model(
         name=name,
         tokenizer=tokenizer,
-        frontend=OutputProcessor(tokenizer, _engine(config, tokenizer), metrics=FrontendMetrics(registry, model=name)),
+        frontend=OutputProcessor(
+            tokenizer, _engine(config, tokenizer), chunk_size=CHUNK_SIZE, metrics=FrontendMetrics(registry, model=name)
+        ),
         limits=lengths,
         max_model_len=config.max_model_len,
         channels=config.channel_table,

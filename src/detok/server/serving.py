@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 from typing import Any
@@ -12,7 +13,7 @@ import uvicorn
 from .app import Server
 from .logs import JsonLines, logger
 
-__all__ = ["serve"]
+__all__ = ["Uvicorn", "serve", "uvicorn_config"]
 
 KEEP_ALIVE = 75
 """Seconds for which an idle connection stays open: longer than a load balancer's 60, so that it is never the one surprised."""
@@ -49,6 +50,25 @@ class Uvicorn(uvicorn.Server):
             await asyncio.gather(*closing)
 
 
+def uvicorn_config(server: Server) -> uvicorn.Config:
+    """Return what uvicorn is told."""
+    return uvicorn.Config(
+        server,
+        host=server.config.host,
+        port=server.config.port,
+        access_log=False,
+        log_config=None,
+        # Nothing here looks at a client's address.
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+        backlog=4096,
+        timeout_keep_alive=KEEP_ALIVE,
+        # When streams were told to end they still have to say so.
+        timeout_graceful_shutdown=round(server.config.shutdown_seconds) + 5,
+    )
+
+
 def serve(server: Server) -> None:
     """Serve until the process is told to end."""
     handler = logging.StreamHandler(sys.stderr)
@@ -58,16 +78,7 @@ def serve(server: Server) -> None:
         logging.getLogger(name).propagate = False
     logger.setLevel(logging.INFO)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    config = uvicorn.Config(
-        server,
-        host=server.config.host,
-        port=server.config.port,
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        ws="none",
-        timeout_keep_alive=KEEP_ALIVE,
-        # When streams were told to end they still have to say so.
-        timeout_graceful_shutdown=round(server.config.shutdown_seconds) + 5,
-    )
-    Uvicorn(config, server).run()
+    # Vocabularies are many objects that stay: the garbage collector need not look through them again and again.
+    gc.collect()
+    gc.freeze()
+    Uvicorn(uvicorn_config(server), server).run()

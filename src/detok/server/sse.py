@@ -1,22 +1,65 @@
-"""Server-sent events: a stream of chunks, each sent once, with a comment where there was nothing to say for long."""
+"""
+Server-sent events: a stream of chunks, each sent once, with a comment where there was nothing to say for long.
+
+A chunk is written in the same turn of the event loop in which its output was made: no task is woken for it. Only where the client
+is slow, so that the server's `send` waits, does a task wait with it; what comes meanwhile is coalesced.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+import types
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Protocol
 
 from starlette.types import Receive, Scope, Send
 
 from ..core.request.output import RequestOutput
+from ..frontend.pending import Outlet, Pending
 from .errors import failure_of, refusal_of
 from .texts import json_bytes
 
-__all__ = ["DONE", "EventStream", "event"]
+__all__ = ["DONE", "EventStream", "Shape", "Source", "event"]
 
 DONE = b"data: [DONE]\n\n"
 COMMENT = b": waiting for the engine\n\n"
 
-Outputs = AsyncGenerator[Sequence[tuple[int, RequestOutput]], None]
+
+class Source(Protocol):
+    """Where outputs come from: the requests of an answer's choices."""
+
+    @property
+    def count(self) -> int:
+        """How many choices there are."""
+        ...
+
+    async def begin(self, outlets: Sequence[Outlet]) -> None:
+        """Begin the request of each choice. What is wrong with one is raised."""
+        ...
+
+    def drop(self) -> None:
+        """End what is still open."""
+        ...
+
+
+class Shape(Protocol):
+    """How outputs are written: as completions or as chat completions."""
+
+    def chunk(self, index: int, output: RequestOutput) -> bytes:
+        """Return the events of the next output of a choice. Of one that failed, they are those of what came before."""
+        ...
+
+    def last(self) -> bytes:
+        """Return the events behind all."""
+        ...
+
+    def answer(self, outputs: Sequence[RequestOutput]) -> dict[str, Any]:
+        """Return the whole answer, of one output for each choice."""
+        ...
+
+    def usage(self) -> dict[str, int]:
+        """Count tokens, of the choices that have ended."""
+        ...
 
 
 def event(value: object) -> bytes:
@@ -29,6 +72,43 @@ def event(value: object) -> bytes:
     return b"data: " + json_bytes(value) + b"\n\n"
 
 
+class _Choice:
+    """Takes the outputs of one choice."""
+
+    __slots__ = ("_chunk", "_index", "_stream", "pending")
+
+    def __init__(self, stream: EventStream, index: int, chunk: Callable[[int, RequestOutput], bytes]) -> None:
+        self._stream = stream
+        self._index = index
+        self._chunk = chunk
+        self.pending = Pending()
+
+    def put(self, output: RequestOutput) -> bool:
+        """Send an output at once if that is possible, else keep it."""
+        stream = self._stream
+        if not stream.flows or output.finish_reason is not None:
+            was_waiting = self.pending.put(output)
+            stream.changed()
+            return was_waiting
+        try:
+            stream.write(self._chunk(self._index, output))
+        except Exception as error:
+            stream.fail(error)
+        return False
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the request failed with, if that is already here."""
+        if not self.pending:
+            return None
+        output = self.pending.take()
+        self.pending.put(output)
+        return failure_of(output)
+
+    def __len__(self) -> int:
+        return len(self.pending)
+
+
 class EventStream:
     """
     An answer that is a stream, as an ASGI application.
@@ -38,26 +118,17 @@ class EventStream:
     without bytes.
 
     Args:
-        outputs: Of all choices; what is given at once is sent at once. Closed in any case.
-        chunk: Makes events of an output of the choice with this number. Of one that failed, they are those of what came before.
-        last: Makes the events behind all outputs.
+        source: Its requests are begun with the stream and dropped with it.
+        shape: Writes the events.
         heartbeat: Seconds of silence.
         headers: Beside those of every stream.
     """
 
-    def __init__(
-        self,
-        outputs: Outputs,
-        *,
-        chunk: Callable[[int, RequestOutput], bytes],
-        last: Callable[[], bytes],
-        heartbeat: float,
-        headers: Sequence[tuple[bytes, bytes]] = (),
-        failed: Callable[[BaseException], None] = lambda error: None,
-    ) -> None:
-        self._outputs = outputs
-        self._chunk = chunk
-        self._last = last
+    status_code = 200
+
+    def __init__(self, source: Source, shape: Shape, *, heartbeat: float, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self._source = source
+        self._shape = shape
         self._heartbeat = heartbeat
         self._headers = [
             (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -66,62 +137,124 @@ class EventStream:
             (b"x-accel-buffering", b"no"),
             *headers,
         ]
-        self._failed = failed
-        self._started = False
+        self.error: BaseException | None = None
+        """What broke the stream off, once it has begun."""
+        self.flows = False
+        """Whether something can be written now: the answer has begun, and no `send` waits for the client."""
+        self._choices = [_Choice(self, index, shape.chunk) for index in range(source.count)]
+        self._open = source.count
         self._silent = True
-        self._beating: asyncio.Task[None] | None = None
-
-    status_code = 200
+        self._waiting: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        loop = asyncio.get_running_loop()
         self._send = send
-        self._timer = asyncio.get_running_loop().call_later(self._heartbeat, self._tick)
+        self._begun: asyncio.Future[BaseException | None] = loop.create_future()
+        self._ended: asyncio.Future[BaseException | None] = loop.create_future()
+        self._timer = loop.call_later(self._heartbeat, self._tick)
+        # An engine may take its time to say that it has a request, and the heart has to beat meanwhile.
+        beginning = asyncio.create_task(self._begin())
         try:
-            await self._run(send)
+            await self._start(send)
+            self.error = await self._ended
+            self.flows = False
+            if self._waiting is not None:
+                await asyncio.wait([self._waiting])
+            last = self._shape.last() if self.error is None else event(refusal_of(self.error).as_dict()) + DONE
+            await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
+            self.flows = False
             self._timer.cancel()
-            if self._beating is not None:
-                self._beating.cancel()
-            await self._outputs.aclose()
+            if self._waiting is not None:
+                self._waiting.cancel()
+            if not beginning.done():
+                beginning.cancel()
+                await asyncio.wait([beginning])
+            self._source.drop()
 
-    async def _run(self, send: Send) -> None:
-        chunk = self._chunk
+    async def _begin(self) -> None:
         try:
-            async for outputs in self._outputs:
-                if not self._started:
-                    await self._start(outputs)
-                if self._beating is not None:
-                    await self._beating
-                body = b"".join([chunk(index, output) for index, output in outputs])
-                if body:
-                    self._silent = False
-                    await send({"type": "http.response.body", "body": body, "more_body": True})
-                for _, output in outputs:
-                    if output.finish_reason is not None and (failure := failure_of(output)) is not None:
-                        raise failure
-            last = self._last()
+            await self._source.begin(self._choices)
         except Exception as error:
-            if not self._started:
-                raise
-            self._failed(error)
-            last = event(refusal_of(error).as_dict()) + DONE
-        await send({"type": "http.response.body", "body": last, "more_body": False})
+            self.fail(error)
 
-    async def _start(self, outputs: Sequence[tuple[int, RequestOutput]] = ()) -> None:
+    async def _start(self, send: Send) -> None:
+        """Send the headers once the first output is there and is no failure."""
+        failure = await self._begun
+        for choice in self._choices:
+            failure = failure or choice.failure
+        if failure is not None:
+            raise failure
+        await send({"type": "http.response.start", "status": 200, "headers": self._headers})
+        self.flows = True
+        self.changed()
+
+    def changed(self) -> None:
+        """Send what waits, if that is possible now."""
+        if self.flows:
+            try:
+                self._flush()
+            except Exception as error:
+                self.fail(error)
+        elif not self._begun.done():
+            self._begun.set_result(None)
+
+    def _flush(self) -> None:
+        outputs = [(index, choice.pending.take()) for index, choice in enumerate(self._choices) if choice]
+        if body := b"".join([self._shape.chunk(index, output) for index, output in outputs]):
+            self.write(body)
         for _, output in outputs:
-            if (failure := failure_of(output)) is not None:
-                raise failure
-        self._started = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
+            if output.finish_reason is not None:
+                self._open -= 1
+                if (failure := failure_of(output)) is not None:
+                    self.fail(failure)
+        if not self._open and self.flows and not self._ended.done():
+            self._ended.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        """Break off."""
+        for future in (self._begun, self._ended):
+            if not future.done():
+                future.set_result(error)
+
+    def write(self, body: bytes) -> None:
+        """Send some events; if the client is slow, nothing flows until they are gone."""
+        self._silent = False
+        sending = self._send({"type": "http.response.body", "body": body, "more_body": True}).__await__()
+        try:
+            # As a task would begin, but now.
+            waits_for = sending.send(None)
+        except StopIteration:
+            return
+        self.flows = False
+        self._waiting = asyncio.ensure_future(_resumed(sending, waits_for))
+        self._waiting.add_done_callback(self._sent)
+
+    def _sent(self, waited: asyncio.Future[None]) -> None:
+        self._waiting = None
+        if waited.cancelled():
+            return
+        if (error := waited.exception()) is not None:
+            self.fail(error)
+            return
+        self.flows = not self._ended.done()
+        self.changed()
 
     def _tick(self) -> None:
         """Once in each heartbeat: was anything said since the last one?"""
-        if self._silent and (self._beating is None or self._beating.done()):
-            self._beating = asyncio.create_task(self._beat())
+        if not self._begun.done():
+            self._begun.set_result(None)
+        elif self._silent and self.flows:
+            self.write(COMMENT)
         self._silent = True
         self._timer = asyncio.get_running_loop().call_later(self._heartbeat, self._tick)
 
-    async def _beat(self) -> None:
-        if not self._started:
-            await self._start()
-        await self._send({"type": "http.response.body", "body": COMMENT, "more_body": True})
+
+@types.coroutine
+def _resumed(steps: Generator[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Go on, in a task, with what was begun without one."""
+    try:
+        yield waits_for
+        yield from steps
+    finally:
+        steps.close()
