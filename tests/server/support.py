@@ -32,15 +32,16 @@ def ids_of(text: str) -> list[int]:
 
 
 def model(engine: Engine | None = None, name: str = "test", registry: Registry | None = None, **settings: Any) -> Model:
-    """A model of the embedded tokenizer."""
+    """A model, of the embedded tokenizer if nothing else is said."""
     metrics = FrontendMetrics(registry, model=name)
     limits = LengthLimits(max_tokens=settings.get("max_model_len"))
+    tokenizer = settings.pop("tokenizer", TOKENIZER)
     return Model(
         name=name,
-        tokenizer=settings.pop("tokenizer", TOKENIZER),
-        frontend=OutputProcessor(TOKENIZER, EchoEngine() if engine is None else engine, metrics=metrics),
+        tokenizer=tokenizer,
+        frontend=OutputProcessor(tokenizer, EchoEngine() if engine is None else engine, metrics=metrics),
         limits=limits,
-        encoder=AsyncEncoder(Prompts(TOKENIZER), max_tokens=limits.max_tokens),
+        encoder=AsyncEncoder(Prompts(tokenizer), max_tokens=limits.max_tokens),
         **settings,
     )
 

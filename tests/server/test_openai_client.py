@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import openai
 import pytest
 
+from detok.core.request.channels import CHANNEL_TABLES
 from detok.core.request.logprobs import Logprob
 from detok.data import sample
 from detok.engines.replay import ReplayEngine
 from detok.engines.scripted import ScriptStep
+from detok.server.app import Server
 from tests.server.support import ids_of, model, on_socket, server_of
 
 KEY = "secret"
@@ -28,12 +30,12 @@ def _scripts() -> list[list[ScriptStep]]:
 def url() -> Iterator[str]:
     """A server with three models, which asks for a key."""
 
-    def make():  # type: ignore[no-untyped-def]
+    def make() -> Server:
         thinking = ids_of('<think>hm</think>Well.<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>')
         return server_of(
             model(name="echo"),
             model(ReplayEngine(_scripts()), "scored"),
-            model(ReplayEngine([thinking]), "thinking", channels=__import__("detok").CHANNEL_TABLES["qwen"]),
+            model(ReplayEngine([thinking]), "thinking", channels=CHANNEL_TABLES["qwen"]),
             api_keys=["other", KEY],
         )
 
@@ -130,9 +132,9 @@ def test_errors_have_their_classes(url: str, client: openai.OpenAI) -> None:
         client.completions.create(model="echo", prompt="a", n=1000)
     assert refused.value.param == "n"
     for key, said in (("wrong", "is wrong"), (f"{KEY}x", "is wrong")):
-        with openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as other:
-            with pytest.raises(openai.AuthenticationError, match=said):
-                other.models.list()
+        other = openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
+        with other, pytest.raises(openai.AuthenticationError, match=said):
+            other.models.list()
 
 
 def test_models_are_listed(client: openai.OpenAI) -> None:

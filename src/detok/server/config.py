@@ -128,5 +128,12 @@ def _set_model(fields: dict[str, Any], model: Mapping[str, Any]) -> None:
             message = "the models are in the file; give no flag that describes one"
             raise OptionError(option=next(iter(model)), value=next(iter(model.values())), accepted=message)
     elif model:
-        name = model.get("name") or Path(str(own.get("tokenizer") or own.get("engine", "echo"))).name
-        fields["models"] = {name: own}
+        fields["models"] = {model.get("name") or _name(own): own}
+
+
+def _name(model: Mapping[str, Any]) -> str:
+    """What a model is called if nobody said: a hub name is one already, of a path it is the last part."""
+    tokenizer = model.get("tokenizer")
+    if tokenizer is None:
+        return str(model.get("engine", "echo")).partition(":")[0]
+    return Path(tokenizer).resolve().name if Path(tokenizer).exists() else str(tokenizer)

@@ -46,8 +46,12 @@ class Call:
 
         Raises:
             msgspec.DecodeError: It is not what it has to be; the message names the field.
+            Refused: It is nested so deeply that nobody can have meant it.
         """
-        return msgspec.json.decode(self.content, type=kind)
+        try:
+            return msgspec.json.decode(self.content, type=kind)
+        except RecursionError:
+            raise Refused(400, "the body is nested too deeply") from None
 
 
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
@@ -115,6 +119,8 @@ class Endpoint:
             if isinstance(response, EventStream) and response.error is not None:
                 self._note(call, response.error)
             return response.status_code
+        except ClientGone:
+            raise
         except Exception as error:
             refused = self._note(call, error)
             await refusal(refused)(call.scope, receive, send)

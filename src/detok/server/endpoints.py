@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,6 +12,7 @@ from .chat import chat_completion
 from .completions import completion
 from .endpoint import Call, Described, Endpoint, json_response
 from .generation import Asked, Generation
+from .models import Model
 from .openapi import description
 from .schema import ChatBody, CompletionBody, DetokenizeBody, TokenizeBody
 from .sse import EventStream
@@ -71,19 +72,24 @@ async def _detokenize(call: Call, *, skips_by_default: bool) -> Response:
 
 async def models(call: Call) -> Response:
     """List the models, as OpenAI and vLLM do."""
-    listed = [
-        {
-            "id": model.name,
-            "object": "model",
-            "created": model.created,
-            "owned_by": "detok",
-            "root": model.name,
-            "parent": None,
-            "max_model_len": model.max_model_len,
-        }
-        for model in call.server.models.values()
-    ]
-    return json_response({"object": "list", "data": listed})
+    return json_response({"object": "list", "data": [_listed(model) for model in call.server.models.values()]})
+
+
+async def one_model(call: Call) -> Response:
+    """Say the same of one."""
+    return json_response(_listed(call.server.model(call.scope["path_params"]["name"])))
+
+
+def _listed(model: Model) -> dict[str, Any]:
+    return {
+        "id": model.name,
+        "object": "model",
+        "created": model.created,
+        "owned_by": "detok",
+        "root": model.name,
+        "parent": None,
+        "max_model_len": model.max_model_len,
+    }
 
 
 async def health(call: Call) -> Response:
@@ -109,6 +115,7 @@ ENDPOINTS = (
     Described("POST", "/detokenize", detokenize, DetokenizeBody),
     Described("POST", "/v1/detokenize", v1_detokenize, DetokenizeBody),
     Described("GET", "/v1/models", models),
+    Described("GET", "/v1/models/{name:path}", one_model),
     Described("GET", "/health", health),
     Described("GET", "/metrics", metrics),
     Described("GET", "/openapi.json", openapi),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,7 +53,7 @@ def description(endpoints: Sequence[Described]) -> dict[str, Any]:
     by_body = dict(zip(bodies, schemas, strict=True))
     paths: dict[str, Any] = {}
     for one in endpoints:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, by_body)
+        paths.setdefault(one.path.replace(":path", ""), {})[one.method.lower()] = _operation(one, by_body)
     return {
         "openapi": "3.1.0",
         "info": {"title": "detok", "version": __version__, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
@@ -75,10 +76,14 @@ def _operation(one: Described, schemas: dict[type[msgspec.Struct], Any]) -> dict
         if one.body is not None or status == "401":
             answers[status] = {"description": words, "content": refusal}
     operation: dict[str, Any] = {
-        "operationId": f"{one.method.lower()}_{one.path.strip('/').replace('/', '_').replace('.', '_')}",
+        "operationId": "_".join([one.method.lower(), *re.findall(r"\w+", one.path)]),
         "summary": one.handler.__doc__,
         "responses": answers,
     }
+    if "{name" in one.path:
+        name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        operation["parameters"] = [name]
+        answers["404"] = {"description": REFUSALS["404"], "content": refusal}
     if one.body is not None:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schemas[one.body]}}}
     return operation

@@ -15,12 +15,15 @@ from ..core.options import ByteFallbackMode
 
 __all__ = ["ChatBody", "CompletionBody", "DetokenizeBody", "GenerationBody", "StreamOptions", "TokenizeBody"]
 
-Prompt = str | list[str | int | list[int]]
+Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""What engines can be sent."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
+Prompt = str | list[str | Integer | list[Integer]]
 """A text, texts, ids, or lists of ids."""
 
 Message = dict[str, Any]
 Tool = dict[str, Any]
-Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class StreamOptions(msgspec.Struct, kw_only=True):
@@ -33,7 +36,7 @@ class GenerationBody(msgspec.Struct, kw_only=True):
     """What completions and chat completions have in common."""
 
     model: str | None = None
-    n: int | None = None
+    n: Integer | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     stop: str | list[str] | None = None
@@ -42,23 +45,23 @@ class GenerationBody(msgspec.Struct, kw_only=True):
     # How the engine samples.
     temperature: float | None = None
     top_p: float | None = None
-    top_k: int | None = None
+    top_k: Integer | None = None
     min_p: float | None = None
-    seed: int | None = None
+    seed: Integer | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     logit_bias: dict[str, float] | None = None
-    allowed_token_ids: list[int] | None = None
+    allowed_token_ids: list[Integer] | None = None
     bad_words: list[str] | None = None
     structured_outputs: dict[str, Any] | None = None
-    priority: int | None = None
+    priority: Integer | None = None
     cache_salt: str | None = None
 
     # What both the engine and the text side have to know.
     ignore_eos: bool | None = None
     min_tokens: Count | None = None
-    stop_token_ids: list[int] | None = None
+    stop_token_ids: list[Integer] | None = None
 
     # How ids become text.
     stop_regex: str | list[str] | None = None
@@ -67,11 +70,11 @@ class GenerationBody(msgspec.Struct, kw_only=True):
     skip_special_tokens: bool | None = None
     spaces_between_special_tokens: bool | None = None
     byte_fallback: ByteFallbackMode | None = None
-    stream_interval: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    stream_interval: Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)] | None = None
     return_token_ids: bool | None = None
     return_tokens_as_token_ids: bool | None = None
     add_special_tokens: bool | None = None
-    truncate_prompt_tokens: int | None = None
+    truncate_prompt_tokens: Integer | None = None
 
 
 class CompletionBody(GenerationBody, kw_only=True):
@@ -79,9 +82,9 @@ class CompletionBody(GenerationBody, kw_only=True):
 
     prompt: Prompt
     echo: bool | None = None
-    logprobs: int | None = None
+    logprobs: Integer | None = None
     suffix: str | None = None
-    best_of: int | None = None
+    best_of: Integer | None = None
 
 
 class ChatBody(GenerationBody, kw_only=True):
@@ -93,7 +96,7 @@ class ChatBody(GenerationBody, kw_only=True):
     documents: list[dict[str, Any]] | None = None
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
-    top_logprobs: int | None = None
+    top_logprobs: Integer | None = None
     response_format: dict[str, Any] | None = None
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
@@ -120,5 +123,5 @@ class DetokenizeBody(msgspec.Struct, kw_only=True):
     """``POST /detokenize``: ids, or lists of them."""
 
     model: str | None = None
-    tokens: list[int | list[int]]
+    tokens: list[Integer | list[Integer]]
     skip_special_tokens: bool | None = None

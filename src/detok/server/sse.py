@@ -12,10 +12,11 @@ import types
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ..core.request.output import RequestOutput
 from ..frontend.pending import Outlet, Pending
+from .connection import ClientGone
 from .errors import failure_of, refusal_of
 from .texts import json_bytes
 
@@ -155,13 +156,15 @@ class EventStream:
         # An engine may take its time to say that it has a request, and the heart has to beat meanwhile.
         beginning = asyncio.create_task(self._begin())
         try:
-            await self._start(send)
+            await self._start()
             self.error = await self._ended
+            if isinstance(self.error, ClientGone):
+                raise self.error
             self.flows = False
             if self._waiting is not None:
                 await asyncio.wait([self._waiting])
             last = self._shape.last() if self.error is None else event(refusal_of(self.error).as_dict()) + DONE
-            await send({"type": "http.response.body", "body": last, "more_body": False})
+            await self._sends({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             self.flows = False
             self._timer.cancel()
@@ -178,16 +181,23 @@ class EventStream:
         except Exception as error:
             self.fail(error)
 
-    async def _start(self, send: Send) -> None:
+    async def _start(self) -> None:
         """Send the headers once the first output is there and is no failure."""
         failure = await self._begun
         for choice in self._choices:
             failure = failure or choice.failure
         if failure is not None:
             raise failure
-        await send({"type": "http.response.start", "status": 200, "headers": self._headers})
+        await self._sends({"type": "http.response.start", "status": 200, "headers": self._headers})
         self.flows = True
         self.changed()
+
+    async def _sends(self, message: Message) -> None:
+        try:
+            await self._send(message)
+        except OSError:
+            # How servers of newer versions of ASGI say so.
+            raise ClientGone from None
 
     def changed(self) -> None:
         """Send what waits, if that is possible now."""
@@ -226,6 +236,9 @@ class EventStream:
             waits_for = sending.send(None)
         except StopIteration:
             return
+        except OSError:
+            self.fail(ClientGone())
+            return
         self.flows = False
         self._waiting = asyncio.ensure_future(_resumed(sending, waits_for))
         self._waiting.add_done_callback(self._sent)
@@ -235,7 +248,7 @@ class EventStream:
         if waited.cancelled():
             return
         if (error := waited.exception()) is not None:
-            self.fail(error)
+            self.fail(ClientGone() if isinstance(error, OSError) else error)
             return
         self.flows = not self._ended.done()
         self.changed()
