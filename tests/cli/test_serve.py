@@ -41,7 +41,9 @@ class Served:
 def served(*options: str, **environment: str) -> Iterator[Served]:
     """Start a server on a free port."""
     command = [sys.executable, "-m", "detok", "serve", "--port", "0", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    )
     try:
         yield Served(process)
     finally:

@@ -170,8 +170,9 @@ def on_socket(make: Any) -> Iterator[str]:
             found["port"] = self.servers[0].sockets[0].getsockname()[1]
             started.set()
 
-        def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-            return contextlib.nullcontext()
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
 
     async def main() -> None:
         config = uvicorn.Config(make(), port=0, log_config=None, ws="none", timeout_graceful_shutdown=5)

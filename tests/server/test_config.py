@@ -102,8 +102,8 @@ def test_server_is_opened_with_all_its_models() -> None:
     async def main() -> None:
         server = open_server(ServerConfig())
         try:
-            answer = await ask(server, "/v1/completions", {"model": "replay", "prompt": "?", "max_tokens": 9999})
-            assert answer.json["choices"][0]["text"] in {sample(name) for name in sample_names()}
+            answer = await ask(server, "/v1/completions", {"model": "replay", "prompt": "?", "max_tokens": 3})
+            assert sample(sample_names()[0]).startswith(answer.json["choices"][0]["text"])
             text = b"".join((await ask(server, "/metrics", method="GET")).bodies).decode()
             assert text.count("# HELP detok_rows_total") == 1
             assert 'detok_rows_total{model="echo"} 0' in text

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.responses import Response
+from starlette.routing import Route
 
 from detok.engines.echo import EchoEngine
 from detok.errors import EncoderBusy
@@ -217,6 +221,23 @@ def test_other_sites_are_told_nothing_unless_asked() -> None:
     assert answer.headers["access-control-allow-origin"] == "http://else.where"
 
 
+def test_page_is_shown_to_everybody_and_its_data_to_those_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is mounted where it is installed, and only if it is wanted."""
+
+    async def shown(request: Any) -> Response:
+        return Response("shown")
+
+    def page_routes(tokenizers: Any) -> list[Route]:
+        assert [*tokenizers] == ["test"]
+        return [Route(path, shown) for path in ("/", "/page/script.js", "/page/setup")]
+
+    monkeypatch.setitem(sys.modules, "detok.server.page", SimpleNamespace(page_routes=page_routes))
+    for path, status in (("/", 200), ("/page/script.js", 200), ("/page/setup", 401)):
+        assert asked(path, method="GET", api_keys=["k"]).status == status
+    assert asked("/page/setup", method="GET", api_keys=["k"], headers={"authorization": "Bearer k"}).status == 200
+    assert asked("/", method="GET", page=False).status == 404
+
+
 def test_models_are_listed_and_told() -> None:
     """The first is the default."""
     (one,) = asked("/v1/models", method="GET", of=model(name="a/b", max_model_len=7)).json["data"]
@@ -260,11 +281,9 @@ def test_tokenize_speaks_both_dialects(path: str) -> None:
 
 def test_request_may_bring_a_template_where_it_is_trusted() -> None:
     """And it still runs in the sandbox."""
-    trusting = {"trust_request_chat_template": True}
+    trusting: dict[str, Any] = {"trust_request_chat_template": True}
     found = asked("/tokenize", {"messages": HI, "chat_template": "{{ messages[0].content }}!"}, **trusting).json
     assert found["tokens"] == ids_of("Hi!")
-    bad = {"messages": HI, "chat_template": "{{ ''.__class__ }}"}
-    assert asked("/tokenize", bad, **trusting).status in (200, 400)
     assert (
         asked("/tokenize", {"messages": HI, "chat_template": "{% for i in range(10**9) %}x{% endfor %}"}, **trusting).status
         == 400
@@ -409,7 +428,7 @@ def test_byte_fallback_is_eager_and_exact_when_asked() -> None:
         assert streamed == asked(COMPLETIONS, body, of=again).json["choices"][0]["text"]
         return streamed
 
-    exact = library.decode(ids)
+    exact = library.decode([one for one in ids if one is not None])
     assert text(None) == text("eager", byte_fallback="exact") == "あ�"
     assert text(None, byte_fallback="exact") == text("exact") == exact == "�" * 4
 

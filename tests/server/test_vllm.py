@@ -17,7 +17,9 @@ COMPLETIONS = "/v1/completions"
 
 def events(ids: list[int], *, finish: str | None = "stop") -> bytes:
     """What vLLM sends for these ids, one an event."""
-    choices = [{"index": 0, "token_ids": [one], "finish_reason": None, "stop_reason": None, "logprobs": None} for one in ids]
+    choices: list[dict[str, Any]] = [
+        {"index": 0, "token_ids": [one], "finish_reason": None, "stop_reason": None, "logprobs": None} for one in ids
+    ]
     if finish is not None:
         choices[-1]["finish_reason"] = finish
     sent = [json.dumps({"request_id": "r", "choices": [choice]}) for choice in choices]

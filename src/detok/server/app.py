@@ -22,6 +22,8 @@ from .models import Model, open_model
 
 __all__ = ["Server", "open_server"]
 
+PAGE = "detok.server.page"
+
 
 class Server:
     """
@@ -44,6 +46,7 @@ class Server:
         self._answers: dict[tuple[str, int], Any] = {}
         self._keys = [key.encode() for key in self.config.api_keys]
         self._open_paths = {"/health"}
+        self.has_page = False
         self._router = Router([*routes(self), *self._page()])
         self._app: ASGIApp = self._checked
         if self.config.cors_origins:
@@ -95,10 +98,13 @@ class Server:
             return []
         try:
             # A part that is there or not, and that needs nothing of this module.
-            page_routes = import_module("detok.server.page").page_routes
-        except ModuleNotFoundError:
+            page = import_module(PAGE)
+        except ModuleNotFoundError as error:
+            if error.name != PAGE:
+                raise
             return []
-        found: list[BaseRoute] = list(page_routes({name: model.tokenizer for name, model in self.models.items()}))
+        self.has_page = True
+        found: list[BaseRoute] = list(page.page_routes({name: model.tokenizer for name, model in self.models.items()}))
         # The page itself is shown to everybody, and asks for the key; what it asks for needs it.
         self._open_paths |= {route.path for route in found if isinstance(route, Route) and _is_file(route.path)}
         return found

@@ -8,11 +8,11 @@ from typing import Any
 from ..core.request.logprobs import chat_logprobs
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
+from .answers import DONE, event
 from .chat_prompts import chat_ids
 from .errors import shown_reason
 from .generation import Asked, Generation, usage_of
 from .schema import ChatBody
-from .sse import DONE, event
 from .texts import json_bytes
 from .tool_calls import MessageDeltas, table_behind, whole_message
 

@@ -11,11 +11,11 @@ from ..core.request.logprobs import TokenLogprob, completion_logprobs
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
+from .answers import DONE, event
 from .errors import shown_reason
 from .generation import Asked, Generation, usage_of
 from .models import Model
 from .schema import CompletionBody, Prompt
-from .sse import DONE, event
 from .texts import json_bytes
 
 __all__ = ["CompletionShape", "completion"]

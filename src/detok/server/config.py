@@ -52,7 +52,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return channel_table(self.channels)
 
 
-DEFAULT_MODELS = {"echo": ModelConfig(engine="echo"), "replay": ModelConfig(engine="replay")}
+DEFAULT_MODELS = {"echo": ModelConfig(engine="echo"), "replay": ModelConfig(engine="replay", engine_options={"rate": 50})}
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

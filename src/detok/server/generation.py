@@ -15,11 +15,12 @@ from ..core.request.channels import ChannelTable
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..frontend.pending import Outlet, Pending
+from .answers import Shape
 from .config import ServerConfig
 from .errors import Refused, failure_of
 from .models import Model
 from .schema import GenerationBody
-from .sse import EventStream, Shape
+from .sse import EventStream
 from .texts import json_bytes
 
 __all__ = ["Asked", "Generation", "usage_of"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import sys
 from typing import Any
@@ -31,12 +32,14 @@ class Uvicorn(uvicorn.Server):
         self._detok = server
 
     async def startup(self, sockets: Any = None) -> None:
-        """Listen, and say where."""
+        """Listen, and say where: in the log, and to whoever started it by hand."""
         await super().startup(sockets)
-        if self.started:
-            ports = [socket.getsockname() for one in self.servers for socket in one.sockets]
-            for host, port, *_ in ports:
-                logger.info("listening", extra={"fields": {"url": f"http://{host}:{port}", "models": [*self._detok.models]}})
+        if not self.started:
+            return
+        host, port, *_ = self.servers[0].sockets[0].getsockname()
+        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        logger.info("listening", extra={"fields": {"url": url, "models": [*self._detok.models]}})
+        print(_greeting(url, self._detok), flush=True)
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Let streams go on for so long; then end them."""
@@ -48,6 +51,17 @@ class Uvicorn(uvicorn.Server):
         finally:
             timer.cancel()
             await asyncio.gather(*closing)
+
+
+def _greeting(url: str, server: Server) -> str:
+    """What to try."""
+    key = "-H 'Authorization: Bearer KEY' " if server.config.api_keys else ""
+    body = json.dumps({"model": [*server.models][-1], "prompt": "Say something", "max_tokens": 200, "stream": True})
+    lines = [
+        f"detok serves {', '.join(server.models)} at {url} (Ctrl-C ends it). Try:",
+        f"  curl -N {url}/v1/completions {key}-H 'Content-Type: application/json' -d '{body}'",
+    ]
+    return "\n".join([*lines, f"or open {url}/ in a browser."] if server.has_page else lines)
 
 
 def uvicorn_config(server: Server) -> uvicorn.Config:
