@@ -63,7 +63,7 @@ $(VENV)/run: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 	@echo "installing detok and what its tests need"
-	@$(BIN)/python -m pip install --quiet --editable '.[cli]' --group test --group lint
+	@$(BIN)/python -m pip install --quiet --editable '.[cli,serve]' --group test --group lint
 	@touch $@
 
 $(VENV)/bench: pyproject.toml | $(VENV)/bin/python

@@ -6,6 +6,7 @@ Speed, memory and bounds, measured on this machine against whatever peers are in
     python -m bench.bounds    what must not grow: memory, prompts, hostile ids, the place in a stream
     python -m bench.load      loading a tokenizer
     python -m bench.formats   other formats than tokenizer.json, and the window strategy
+    python -m bench.frontend  many requests at once, against the ways of vLLM and SGLang
     python -m bench.encode    prompts to ids
     python -m bench           all of them
 

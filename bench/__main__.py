@@ -3,9 +3,9 @@
 import sys
 
 from . import __doc__ as description
-from . import bounds, encode, formats, load, request, step
+from . import bounds, encode, formats, frontend, load, request, step, worker
 from .harness import main
 
 if __name__ == "__main__":
-    measures = [step.measure, request.measure, bounds.measure, load.measure, formats.measure, encode.measure]
+    measures = [each.measure for each in (step, request, frontend, worker, bounds, load, formats, encode)]
     sys.exit(main(measures, description))

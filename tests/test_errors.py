@@ -35,6 +35,11 @@ EXAMPLES = [
     detok.ChatTemplateError("default", line=None, problem="it is too long"),
     detok.DuplicateRequest("a"),
     detok.UnknownRequest("a"),
+    detok.RequestFailed("ValueError", problem="damaged"),
+    detok.RequestExpired(idle=60.0),
+    detok.WireError("malformed", field="$[2]", problem="it is no integer"),
+    detok.WorkerError("ipc:///run/detok", problem="it has another tokenizer"),
+    detok.WorkerUnavailable("ipc:///run/detok", seconds=30.0),
 ]
 
 

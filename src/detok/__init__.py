@@ -37,6 +37,8 @@ from .errors import (
     MissingExtra,
     OptionError,
     PromptTooLong,
+    RequestExpired,
+    RequestFailed,
     RequestFinished,
     SnapshotError,
     SourceError,
@@ -47,6 +49,9 @@ from .errors import (
     UnknownRequest,
     UnknownTokenId,
     UsageError,
+    WireError,
+    WorkerError,
+    WorkerUnavailable,
 )
 from .prompts.bos import DoubleBosWarning
 from .prompts.token_strings import TokenString
@@ -81,6 +86,8 @@ __all__ = [
     "Piece",
     "PromptTooLong",
     "RequestDecoder",
+    "RequestExpired",
+    "RequestFailed",
     "RequestFinished",
     "RequestOptions",
     "RequestOutput",
@@ -102,6 +109,9 @@ __all__ = [
     "UnknownTokenId",
     "UsageError",
     "Vocabulary",
+    "WireError",
+    "WorkerError",
+    "WorkerUnavailable",
     "__version__",
     "chat_logprobs",
     "completion_logprobs",

@@ -19,6 +19,8 @@ __all__ = [
     "MissingExtra",
     "OptionError",
     "PromptTooLong",
+    "RequestExpired",
+    "RequestFailed",
     "RequestFinished",
     "SnapshotError",
     "SourceError",
@@ -29,6 +31,9 @@ __all__ = [
     "UnknownRequest",
     "UnknownTokenId",
     "UsageError",
+    "WireError",
+    "WorkerError",
+    "WorkerUnavailable",
 ]
 
 
@@ -207,6 +212,61 @@ _DECODERS = "known are ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace,
 
 class SnapshotError(DetokError, ValueError):
     """A snapshot that does not belong here, is of another version, or was changed on its way."""
+
+
+class RequestFailed(DetokError, RuntimeError):
+    """A worker could not go on with a request; it has ended, and all others go on."""
+
+    def __init__(self, kind: str, *, problem: str) -> None:
+        super().__init__(kind, problem)
+        self.kind, self.problem = kind, problem
+
+    def __str__(self) -> str:
+        return f"{self.problem} ({self.kind} in the worker)"
+
+
+class RequestExpired(DetokError, TimeoutError):
+    """Nothing came for a request for too long, so it was ended."""
+
+    def __init__(self, *, idle: float) -> None:
+        super().__init__(idle)
+        self.idle = idle
+
+    def __str__(self) -> str:
+        return f"nothing came for this request in {self.idle:g} s; end requests with a finish reason or abort(), or allow more"
+
+
+class WireError(DetokError, ValueError):
+    """A message that is garbage, of another version, or not possible now."""
+
+    def __init__(self, code: str, *, field: str, problem: str) -> None:
+        super().__init__(code, field, problem)
+        self.code, self.field, self.problem = code, field, problem
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem} ({self.code})"
+
+
+class WorkerError(DetokError, RuntimeError):
+    """A worker that a client cannot work with."""
+
+    def __init__(self, endpoint: str, *, problem: str) -> None:
+        super().__init__(endpoint, problem)
+        self.endpoint, self.problem = endpoint, problem
+
+    def __str__(self) -> str:
+        return f"the worker at {self.endpoint}: {self.problem}"
+
+
+class WorkerUnavailable(DetokError, TimeoutError):
+    """A worker did not answer in time. Nothing is lost: the step can be waited for again."""
+
+    def __init__(self, endpoint: str, *, seconds: float) -> None:
+        super().__init__(endpoint, seconds)
+        self.endpoint, self.seconds = endpoint, seconds
+
+    def __str__(self) -> str:
+        return f"no answer from {self.endpoint} in {self.seconds:g} s; is `detok worker` running there?"
 
 
 class EncodeUnsupported(DetokError, NotImplementedError):

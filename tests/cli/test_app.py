@@ -13,7 +13,7 @@ import detok
 from detok.cli.output import one_line, visible
 from tests.cli.support import run
 
-COMMANDS = ["stream", "decode", "encode", "trace", "check", "drift"]
+COMMANDS = ["stream", "decode", "encode", "trace", "check", "drift", "cost", "worker", "top"]
 
 
 def test_version_is_that_of_the_package() -> None:

@@ -14,7 +14,7 @@ from detok.engines.http import HttpEngine
 from detok.engines.llamacpp import LlamaCpp
 from detok.engines.sglang import Sglang
 from detok.engines.vllm import Vllm
-from detok.errors import EngineError, OptionError
+from detok.errors import DuplicateRequest, EngineError, OptionError
 from tests.engines.support import Act, FakeEngine, Reply, became, fake_engine, ids_of, recorded, request, until_ended
 
 JSON = "application/json"
@@ -384,7 +384,7 @@ def test_id_that_runs_cannot_be_submitted_again_until_it_has_ended() -> None:
         async with fake_engine(Reply([Act.WAIT, recorded("vllm.sse")])) as fake:
             engine = HttpEngine(Vllm(), fake.url)
             await engine.submit(request())
-            with pytest.raises(OptionError, match="request_id='a'"):
+            with pytest.raises(DuplicateRequest, match="'a' is open"):
                 await engine.submit(request())
             fake.go.set()
             await until_ended(engine, "a")

@@ -12,7 +12,7 @@ from detok.core.request.logprobs import Logprob
 from detok.engines.recordings import read_recording, read_recordings
 from detok.engines.scripted import ScriptStep
 
-HERE = Path(__file__).parent / "recordings"
+HERE = Path(__file__).parent / "replayed"
 
 
 def test_choices_of_a_stream_are_taken_apart() -> None:
@@ -40,7 +40,7 @@ def test_unstreamed_answer_is_one_step() -> None:
 def test_error_is_a_script_too() -> None:
     """The body with the status behind it, and an error in the middle of a stream."""
     (script,) = read_recording(HERE / "refused.txt")
-    assert script == [ScriptStep(finish_reason="error", error="Token id 999 is out of vocabulary")]
+    assert script == [ScriptStep(finish_reason="error", error="Token id 999 is out of vocabulary", error_status=400)]
 
 
 def test_stream_that_breaks_off_ends_with_an_error(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_rate_is_kept_over_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripted, "sleep", sleep)
     monkeypatch.setattr(scripted, "get_running_loop", Loop)
     run(EchoEngine(rate=10, step_tokens=2), {"a": [*range(8)]}, after=after)
-    assert waits == [0.2, 0.15, 0.15, 0.0]
+    assert waits[:4] == [0.0, 0.15, 0.15, 0.0]
 
 
 def test_outputs_wait_for_requests_and_end_with_close() -> None:
@@ -132,7 +132,9 @@ def test_outputs_wait_for_requests_and_end_with_close() -> None:
     async def main() -> int:
         engine = EchoEngine()
         reading = asyncio.create_task(_count(engine))
-        await asyncio.sleep(0)
+        # So that it finds nothing to do, and sleeps.
+        for _ in range(5):
+            await asyncio.sleep(0)
         await engine.submit(EngineRequest(request_id="a", prompt_ids=[1, 2]))
         while engine._running or engine._waiting:
             await asyncio.sleep(0)
@@ -189,11 +191,40 @@ def test_bad_request_is_refused_before_it_begins() -> None:
         engine = EchoEngine()
         with pytest.raises(detok.OptionError, match="max_tokens=0"):
             await engine.submit(EngineRequest(request_id="a", prompt_ids=[1], sampling={"max_tokens": 0}))
+        with pytest.raises(detok.OptionError, match="n=2"):
+            await engine.submit(EngineRequest(request_id="a", prompt_ids=[1], sampling={"n": 2}))
         with pytest.raises(detok.TokenTypeError, match="prompt_ids"):
             await engine.submit(EngineRequest(request_id="a", prompt_ids=[1.5]))  # type: ignore[list-item]  # the point
         await engine.submit(EngineRequest(request_id="a", prompt_ids=[1]))
+        await engine.close()
+        with pytest.raises(detok.EngineError, match="closed"):
+            await engine.submit(EngineRequest(request_id="b", prompt_ids=[1]))
 
     asyncio.run(main())
+
+
+def test_abort_while_a_step_is_due_leaves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When `abort` returns, no output of the request comes: not even one that was on its way."""
+    sleeping = asyncio.Event()
+
+    async def main() -> list[list[str]]:
+        release = asyncio.Event()
+
+        async def sleep(seconds: float) -> None:
+            sleeping.set()
+            await release.wait()
+
+        monkeypatch.setattr(scripted, "sleep", sleep)
+        engine = EchoEngine(rate=1)
+        for name in "ab":
+            await engine.submit(EngineRequest(request_id=name, prompt_ids=[1, 2]))
+        first = asyncio.ensure_future(anext(aiter(engine.outputs())))
+        await sleeping.wait()
+        await engine.abort(["a"])
+        release.set()
+        return [[one.request_id for one in await first]]
+
+    assert asyncio.run(main()) == [["b"]]
 
 
 def test_replay_goes_round() -> None:

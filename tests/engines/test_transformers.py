@@ -10,7 +10,7 @@ import pytest
 
 from detok.engines.opening import open_engine
 from detok.engines.transformers import TransformersEngine
-from detok.errors import EngineError, OptionError, SourceError
+from detok.errors import DuplicateRequest, EngineError, OptionError, SourceError
 from tests.engines.support import ids_of, request, until_ended
 
 torch = pytest.importorskip("torch", reason="no torch, which is an extra of its own (750 MB): pip install 'detok[torch]'")
@@ -224,7 +224,7 @@ def test_request_twice_or_for_two_choices_is_refused(model: Any) -> None:
 
     async def test(engine: TransformersEngine) -> None:
         await engine.submit(request())
-        with pytest.raises(OptionError, match="request_id='a'"):
+        with pytest.raises(DuplicateRequest, match="'a' is open"):
             await engine.submit(request())
         with pytest.raises(OptionError, match="n=2"):
             await engine.submit(request("b", n=2))

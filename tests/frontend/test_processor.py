@@ -13,7 +13,7 @@ import detok
 from detok.data import sample
 from detok.engines.echo import EchoEngine
 from detok.engines.replay import ReplayEngine
-from detok.frontend import processor as processors
+from detok.frontend import aborts
 from detok.frontend.processor import OutputProcessor
 from tests.frontend.manual import ManualEngine, row
 
@@ -337,7 +337,7 @@ async def test_outputs_that_come_before_submit_returns_are_not_lost(engine: Manu
 
 def test_abort_that_the_engine_does_not_take_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """It hangs or raises: counted, and the frontend goes on."""
-    monkeypatch.setattr(processors, "ABORT_SECONDS", 0.01)
+    monkeypatch.setattr(aborts, "ABORT_SECONDS", 0.01)
 
     @with_engine
     async def test(engine: ManualEngine, frontend: OutputProcessor) -> None:
@@ -367,6 +367,31 @@ async def test_close_ends_every_request_with_abort(engine: ManualEngine, fronten
     assert engine.closed == 1
     with pytest.raises(detok.EngineError, match="closed"):
         await anext(frontend.generate([1]))
+
+
+@with_engine
+async def test_close_ends_even_a_request_that_cannot_end(engine: ManualEngine, frontend: OutputProcessor) -> None:
+    """Whatever breaks in it: its consumer gets an end, and nothing hangs."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    (reading,), (name,) = await begun(engine, read(frontend.generate([1])))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(detok.RequestDecoder, "finish", broken)
+        await frontend.close()
+    (last,) = await reading
+    assert (last.finish_reason, engine.aborted) == ("abort", [name])
+
+
+@with_engine
+async def test_batch_of_requests_that_have_all_ended_is_ignored(engine: ManualEngine, frontend: OutputProcessor) -> None:
+    """Nothing is decoded, and the next batch is."""
+    (reading,), (name,) = await begun(engine, read(frontend.generate([1])))
+    engine.give(row("of another time", *ids_of("x")))
+    engine.give(row(name, *ids_of("y"), finish_reason="stop"))
+    assert text_of(await reading) == "y"
+    assert (frontend.metrics.ignored_rows.value, frontend.metrics.rows.value) == (1, 1)
 
 
 @with_engine

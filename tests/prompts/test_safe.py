@@ -249,6 +249,18 @@ def test_special_token_of_one_character_cannot_be_kept_as_text() -> None:
         tokenizer.encode_chat([{"role": "user", "content": "a¶"}], chat_template="{{ messages[0].content }}", safe=True)
 
 
+def test_special_token_that_a_normaliser_makes_stays_text() -> None:
+    """Full-width letters spell nothing; their normal form does, and some tokens are looked for in that."""
+    letters = {letter: number for number, letter in enumerate("<b>a")}
+    tokenizer = handmade(models.BPE(letters, []), [AddedToken("<b>", normalized=True)], normalizer=normalizers.NFKC())
+    for content in ("a＜b＞", "a<b＞", "<b>a＜b＞"):
+        chat = [{"role": "user", "content": content}]
+        ids = tokenizer.encode_chat(chat, chat_template="{{ messages[0].content }}<b>", safe=True)
+        assert "".join(tokenizer.piece(one).text for one in ids) == content.replace("＜", "<").replace("＞", ">") + "<b>"
+        assert ids.count(tokenizer.added_texts["<b>"]) == 1
+        assert ids[-1] == tokenizer.added_texts["<b>"]
+
+
 def test_vocabulary_with_holes_keeps_its_other_added_tokens() -> None:
     """A twin gives added tokens ids of its own, which must not be those of the model."""
     letters = {"<": 0, "s": 1, ">": 2, "a": 3, "!": 9, "b": 10}
@@ -267,9 +279,9 @@ def test_tokenizer_without_a_way_says_so_only_when_needed() -> None:
     made = detok.load(tokenizers.Tokenizer(models.BPE({"<": 0, "s": 1, ">": 2}, [])))
     assert made.encode_chat([{"role": "user", "content": "s"}], chat_template="{{ messages[0].content }}", safe=True) == [1]
     disguise = Disguise(Controls({"<s>": 0}, {0}, ()), [])
-    assert encode_disguised(len, None, "abc", disguise, {}) == 3  # type: ignore[arg-type, comparison-overlap]
+    assert encode_disguised(lambda text: [*text.encode()], None, "ab", disguise, {"<s>": 0}) == [97, 98]
     with pytest.raises(detok.EncodeUnsupported, match="safe=False"):
-        encode_disguised(len, None, disguise.hide("<s>"), disguise, {})  # type: ignore[arg-type]
+        encode_disguised(lambda text: [*text.encode()], None, disguise.hide("<s>"), disguise, {"<s>": 0})
 
 
 @given(st.lists(st.text("<s>/ab", min_size=1, max_size=4), min_size=1, max_size=8), st.text("<s>/ab", max_size=20))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import detok
-from detok.prompts.templates import ChatTemplate, choose, unused_characters
+from detok.prompts.marks import unused_characters
+from detok.prompts.templates import ChatTemplate, choose
 from tests.prompts.support import CHATS, EMBEDDED, TEMPLATES, TOOLS
 
 CHAT = CHATS["one"]

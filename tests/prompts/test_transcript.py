@@ -287,7 +287,7 @@ def test_what_is_no_message_is_named(message: Any) -> None:
 def test_message_without_a_template_is_refused() -> None:
     """And says what to do instead."""
     with pytest.raises(detok.OptionError, match="add_text"):
-        EMBEDDED.transcript().add_message(user("Hi"))
+        Transcript(EMBEDDED).add_message(user("Hi"))
 
 
 def test_what_are_no_ids_is_refused() -> None:
@@ -330,3 +330,25 @@ def test_encoder_that_reads_special_tokens_can_be_given() -> None:
     chat = [user("Hi"), assistant("Good day"), user("And?")]
     assert transcript.ids == encoded(chatml(chat, add_generation_prompt=True))
     assert not transcript.drift()
+
+
+@pytest.mark.parametrize("name", ["qwen3", "llama3"])
+def test_own_template_is_the_default(name: str) -> None:
+    """A tokenizer that has a chat template needs nothing else: the ids of its transcript are those of `encode_chat`."""
+    tokenizer = detok.load(real(name))
+    if not tokenizer.chat_templates:
+        pytest.skip(f"{name} is fetched without a chat template")
+    transcript = tokenizer.transcript()
+    chat = [user("Hi"), assistant("Hello there."), user("Bye")]
+    transcript.add_message(chat[0])
+    assert transcript.ids == tokenizer.encode_chat(chat[:1])
+    transcript.add_generated(tokenizer.encode("Hello there.", add_special_tokens=False) + list(tokenizer.eos_token_ids[:1]))
+    transcript.add_message(chat[2])
+    assert tokenizer.decode(transcript.ids).count("Hello there.") == 1
+    assert transcript.ids[: len(tokenizer.encode_chat(chat[:1]))] == tokenizer.encode_chat(chat[:1])
+
+
+def test_transcript_is_never_safe() -> None:
+    """What would have to be disguised is refused, not silently left open."""
+    with pytest.raises(detok.OptionError, match="safe=True"):
+        EMBEDDED.transcript(safe=True)

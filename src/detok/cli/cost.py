@@ -18,7 +18,7 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok cost                                     detok's own tokenizer, 256 rows, a step of 20 ms
+  detok cost                                     256 rows, a step of 20 ms
   detok cost llama3/ --batch 256 --step-ms 4.5   a fast engine
   detok cost llama3/ --plot cost.png             the same for all batches
   detok cost llama3/ --json                      for machines
@@ -35,10 +35,11 @@ def command(
     as_json: o.AsJson = False,
 ) -> None:
     """
-    Measure what a row costs on this machine with this tokenizer, and hold it against the engine's step.
+    Measure what detokenizing costs against an engine's step.
 
-    While the GPU does a step, the rows of the last one are detokenized and handed to their readers. B* is the largest batch for
-    which that is done in time; beyond it the GPU waits. HTTP and JSON come on top, and are not in it.
+    What a row costs is measured on this machine with this tokenizer. While the GPU does a step, the rows of the last one are
+    detokenized and handed to their readers. B* is the largest batch for which that is done in time; beyond it the GPU waits. HTTP
+    and JSON come on top, and are not in it.
     """
     made = o.open_tokenizer(tokenizer)
     if plot is not None:

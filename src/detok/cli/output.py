@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 
-__all__ = ["JOINERS", "PipeConsole", "one_line", "plain_held", "visible", "write", "write_json"]
+from ..core.request.output import RequestOutput
+
+__all__ = ["JOINERS", "PipeConsole", "one_line", "plain_ending", "plain_held", "visible", "write", "write_json"]
 
 
 JOINERS = "\u200c\u200d"
@@ -25,6 +27,12 @@ def write(text: str) -> None:
 def write_json(value: Any) -> None:
     """Write one JSON value on a line of its own."""
     write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def plain_ending(end: RequestOutput) -> dict[str, Any]:
+    """How a request ended, for JSON."""
+    names = ("finish_reason", "stop_reason", "tokens_kept", "dropped_token_ids", "text_end")
+    return {name: getattr(end, name) for name in names}
 
 
 def plain_held(held: str | bytes) -> Any:

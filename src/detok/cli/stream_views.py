@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from ..core.request.channels import ChannelDelta
 from ..core.request.logprobs import TokenLogprob, chat_logprobs
-from ..core.request.output import END_FIELDS, RequestOutput
+from ..core.request.output import RequestOutput
 from ..core.request.request import RequestDecoder
 from ..core.request.segments import Segment, Special
-from .output import plain_held, write, write_json
+from .output import plain_ending, plain_held, write, write_json
 
 __all__ = ["DeltasView", "JsonView", "TextView", "View"]
 
@@ -99,8 +99,8 @@ class JsonView:
         write_json({"ids": ids, "text": output.text, **held, **dict(_more(output))})
 
     def finish(self, rest: RequestOutput, end: RequestOutput) -> None:
-        ending = {field: getattr(end, field) for field in END_FIELDS}
-        write_json({"finish": True, "ids": [], "text": rest.text, "held": "", "held_because": "", **dict(_more(rest)), **ending})
+        held = {"held": "", "held_because": ""}
+        write_json({"finish": True, "ids": [], "text": rest.text, **held, **dict(_more(rest)), **plain_ending(end)})
 
 
 def _more(output: RequestOutput) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -11,13 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core.request.output import END_FIELDS
 from ..errors import UsageError
 from ..inspection import TraceRow, summary, trace
 from ..tokenizers import Tokenizer
 from . import options as o
 from . import request_options as r
-from .output import PipeConsole, plain_held, write_json
+from .output import PipeConsole, plain_ending, plain_held, write_json
 from .trace_picture import picture
 
 __all__ = ["EXAMPLES", "command"]
@@ -94,7 +93,7 @@ def command(
 def _plain(tokenizer: Tokenizer, rows: Sequence[TraceRow], strategy: str | None) -> dict[str, Any]:
     whole = summary(rows)
     compared = {} if strategy is None else {"strategy": strategy, "compared": whole.compared, "late": whole.late}
-    ended = {} if whole.end is None else {field: getattr(whole.end, field) for field in END_FIELDS}
+    ended = {} if whole.end is None else plain_ending(whole.end)
     return {
         "tokenizer": tokenizer.description,
         "right": whole.right,

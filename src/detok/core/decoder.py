@@ -27,6 +27,9 @@ from .window import Decode, PrintableWindow, Unremembered, Window, WindowSteps
 
 __all__ = ["DecodeStreamSteps", "Decoder", "Held"]
 
+# The plans of so many different options are kept for requests to come.
+MAX_PLANS = 256
+
 DecodeStreamSteps = Callable[[DecodeOptions], WindowSteps]
 """Makes the steps of the strategy "decodestream" for a choice of options."""
 
@@ -48,9 +51,6 @@ class Decoder:
     default_strategy: Strategy = "exact"
     """What `strategy=None` means here."""
 
-    eos_token_ids: tuple[int, ...] = ()
-    """The ids that end an answer, as far as the tokenizer's files say."""
-
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -64,10 +64,12 @@ class Decoder:
         self.cleans_up = cleans_up
         self._decode_stream = decode_stream
         self._automata: dict[DecodeOptions, Automaton] = {}
+        self._token_bytes: dict[int, bytes] = {}
+        self._plans: dict[RequestOptions, Plan] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # What is remembered is remembered again elsewhere.
-        return {**self.__dict__, "_automata": {}}
+        return {**self.__dict__, "_automata": {}, "_token_bytes": {}, "_plans": {}}
 
     def stream(
         self,
@@ -142,8 +144,17 @@ class Decoder:
         elif fields:
             option, value = next(iter(fields.items()))
             raise OptionError(option=option, value=value, accepted="give options, or each by name, not both")
-        plan = Plan(self, options)
+        plan = self.plan(options)
         return RequestDecoder(plan, Progress(plan, plan.machine.behind(prompt_ids)))
+
+    def plan(self, options: RequestOptions) -> Plan:
+        """Return what all requests with these options have in common; the same object each time, while it is remembered."""
+        plan = self._plans.get(options)
+        if plan is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans.setdefault(options, Plan(self, options))
+        return plan
 
     def restore_request(self, snapshot: object) -> RequestDecoder:
         """
@@ -155,6 +166,11 @@ class Decoder:
         """
         return RequestDecoder(*unpack_request(snapshot, self))
 
+    @property
+    def eos_token_ids(self) -> tuple[int, ...]:
+        """The ids that end an answer, as far as is known here."""
+        return ()
+
     def token_bytes(self, token_id: SupportsIndex) -> bytes:
         """
         Return the exact bytes of one id, whatever stands beside it (law 10), special or not.
@@ -162,7 +178,11 @@ class Decoder:
         Raises:
             UnknownTokenId: The vocabulary has no such id.
         """
-        return self._plain.token_bytes(self.piece(token_id))
+        token_id = as_id(token_id)
+        data = self._token_bytes.get(token_id)
+        if data is None:
+            data = self._token_bytes[token_id] = self._plain.token_bytes(self.piece(token_id))
+        return data
 
     def token_text(self, token_id: SupportsIndex) -> str:
         """Return the text of one id in the middle of a text, a part of a character as U+FFFD. Errors as `token_bytes`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from ..errors import DetokError, SnapshotError
@@ -22,7 +22,7 @@ from .pipeline import State
 from .tail import Cursor
 from .window import WindowState
 
-__all__ = ["SNAPSHOT_VERSION", "STREAM_KINDS", "Kinds", "pack", "unpack"]
+__all__ = ["SNAPSHOT_VERSION", "STREAM_KINDS", "Envelope", "Kinds", "pack", "unpack"]
 
 SNAPSHOT_VERSION = 1
 
@@ -34,16 +34,31 @@ STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, 
 Options = TypeVar("Options")
 
 
-def pack(state: Any, *, of: str, options: Mapping[str, Any], fingerprint: str, kinds: Kinds = STREAM_KINDS) -> dict[str, Any]:
-    """Return the snapshot of the state ``of`` a stream, or whatever it is."""
-    snapshot = {
-        "detok": SNAPSHOT_VERSION,
-        "of": of,
-        "tokenizer": fingerprint,
-        "options": dict(options),
-        "state": _plain(state, kinds),
-    }
-    return {**snapshot, "check": _checksum(snapshot)}
+class Envelope(NamedTuple):
+    """All of a snapshot but the state: made once for many."""
+
+    fields: Mapping[str, Any]
+    check: int
+    """Their checksum; that of the state goes on from it."""
+
+    @classmethod
+    def of(cls, what: str, options: Mapping[str, Any], fingerprint: str) -> Envelope:
+        """
+        Return the envelope of snapshots.
+
+        Args:
+            what: "stream" or "request".
+            options: As plain data.
+            fingerprint: The tokenizer's.
+        """
+        fields = {"detok": SNAPSHOT_VERSION, "of": what, "tokenizer": fingerprint, "options": dict(options)}
+        return cls(fields, _checksum(fields))
+
+
+def pack(state: Any, envelope: Envelope, kinds: Kinds = STREAM_KINDS) -> dict[str, Any]:
+    """Return the snapshot of a state."""
+    plain, fields = _plain(state, kinds), envelope.fields
+    return {**fields, "options": dict(fields["options"]), "state": plain, "check": _checksum(plain, envelope.check)}
 
 
 def unpack(
@@ -77,8 +92,8 @@ def unpack(
             f"the snapshot was made with the tokenizer {snapshot.get('tokenizer')!r}, this one is {fingerprint!r}; "
             "restore it with the tokenizer that made it"
         )
-    body = {key: value for key, value in snapshot.items() if key != "check"}
-    if snapshot.get("check") != _checksum(body):
+    head = {key: value for key, value in snapshot.items() if key not in ("state", "check")}
+    if snapshot.get("check") != _checksum(snapshot.get("state"), _checksum(head)):
         raise SnapshotError("the snapshot was damaged on its way: its checksum does not fit; take a new one")
     try:
         made = options(**snapshot["options"])
@@ -104,12 +119,12 @@ def _state(value: Any, kinds: Kinds) -> Any:
     return tuple(_state(item, kinds) for item in value) if isinstance(value, (list, tuple)) else value
 
 
-def _checksum(value: Any) -> int:
-    """Over a spelling in which lists and tuples are alike, and dicts in any order."""
-    return crc32(repr(_canonical(value)).encode("utf-8", "surrogatepass"))
+def _checksum(value: Any, before: int = 0) -> int:
+    """Of plain data, going on from another; lists and tuples are alike, and so are dicts in any order."""
+    return crc32(repr(_canonical(value)).encode("utf-8", "surrogatepass"), before)
 
 
 def _canonical(value: Any) -> Any:
     if isinstance(value, dict):
-        return [[key, _canonical(value[key])] for key in sorted(value, key=str)]
+        return {key: _canonical(value[key]) for key in sorted(value, key=str)}
     return [_canonical(item) for item in value] if isinstance(value, (list, tuple)) else value

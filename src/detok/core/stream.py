@@ -9,7 +9,7 @@ from ..errors import StreamFinished, UnknownTokenId
 from .automaton import Node, Table
 from .ids import as_id, as_ids
 from .joiners import Held
-from .snapshot import pack
+from .snapshot import Envelope, pack
 
 __all__ = ["TextStream"]
 
@@ -148,7 +148,7 @@ class TextStream:
         """
         automaton = self._node.automaton
         state = None if self.finished else self._node.state
-        return pack(state, of="stream", options=automaton.pipeline.options.as_dict(), fingerprint=automaton.fingerprint())
+        return pack(state, Envelope.of("stream", automaton.pipeline.options.as_dict(), automaton.fingerprint()))
 
     def copy(self) -> TextStream:
         """Return a stream that stands where this one does, and goes its own way from here (`n` choices of one prompt)."""

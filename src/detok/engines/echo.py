@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..core.ids import as_ids
 from .base import EngineRequest
+from .sampling import prompt_of
 from .scripted import Script, ScriptedEngine, one_by_one
 
 __all__ = ["EchoEngine"]
@@ -18,4 +18,4 @@ class EchoEngine(ScriptedEngine):
 
     def script(self, request: EngineRequest) -> Script:
         """The ids of the prompt."""
-        return one_by_one(as_ids(request.prompt_ids, where="prompt_ids"))
+        return one_by_one(prompt_of(request))

@@ -10,6 +10,7 @@ from typing import Any
 from ..core.ids import as_ids
 from ..core.request.logprobs import Logprob
 from ..errors import SourceError
+from .events import EventStream
 from .scripted import Script, ScriptStep, one_by_one
 
 __all__ = ["read_recording", "read_recordings"]
@@ -59,7 +60,9 @@ def _scripts(text: str) -> list[Script]:
         if isinstance(value, list):
             choices[f"line {number}"] = one_by_one(as_ids(value, where=f"line {number + 1}"))
         elif "error" in value:
-            failed = ScriptStep(finish_reason="error", error=str(value["error"]["message"]))
+            code = value["error"].get("code")
+            status = code if isinstance(code, int) and 400 <= code <= 599 else None
+            failed = ScriptStep(finish_reason="error", error=str(value["error"]["message"]), error_status=status)
             for steps in [steps for steps in choices.values() if steps[-1].finish_reason is None] or [choices.setdefault(0, [])]:
                 steps.append(failed)
         else:
@@ -73,8 +76,8 @@ def _scripts(text: str) -> list[Script]:
 def _values(text: str) -> Iterator[Any]:
     """The JSON values of a file; a status behind an error's body is left out."""
     if text.lstrip().startswith("data:"):
-        for line in text.splitlines():
-            if line.startswith("data:") and (data := line[5:].strip()) != "[DONE]":
+        for data in EventStream().feed(text.encode()):
+            if data != b"[DONE]":
                 yield json.loads(data)
         return
     decoder, place = json.JSONDecoder(), 0

@@ -11,6 +11,7 @@ from ..core.ids import as_ids
 from ..errors import OptionError
 from .base import EngineRequest
 from .recordings import read_recordings
+from .sampling import prompt_of
 from .scripted import Script, ScriptedEngine, ScriptStep, one_by_one
 
 __all__ = ["ReplayEngine"]
@@ -50,6 +51,7 @@ class ReplayEngine(ScriptedEngine):
 
     def script(self, request: EngineRequest) -> Script:
         """The next recording."""
+        prompt_of(request)
         return next(self._scripts)
 
 

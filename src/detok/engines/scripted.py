@@ -10,8 +10,9 @@ from itertools import cycle, islice
 
 from ..core.request.logprobs import Logprob
 from ..core.request.request import FinishReason
-from ..errors import DuplicateRequest, OptionError
+from ..errors import DuplicateRequest, EngineError, OptionError
 from .base import EngineOutput, EngineRequest
+from .sampling import sampling_of
 
 __all__ = ["Script", "ScriptStep", "ScriptedEngine", "cut", "one_by_one", "regrouped"]
 
@@ -25,6 +26,7 @@ class ScriptStep:
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
     error: str | None = None
+    error_status: int | None = None
 
 
 Script = Sequence[ScriptStep]
@@ -64,14 +66,18 @@ class ScriptedEngine(ABC):
 
         Raises:
             DuplicateRequest: There is one of this id.
-            OptionError: `max_tokens` is not possible.
+            OptionError: `max_tokens` or `n` is not possible.
+            EngineError: It is closed.
         """
         if request.request_id in self._running or request.request_id in self._waiting:
             raise DuplicateRequest(request.request_id)
+        if self._closed:
+            raise EngineError("it is closed")
+        most = sampling_of(request).get("max_tokens")
         script = self.script(request)
         if self._sizes:
             script = regrouped(script, self._sizes)
-        if (most := request.sampling.get("max_tokens")) is not None:
+        if most is not None:
             script = cut(script, _at_least_1("max_tokens", most))
         self._waiting[request.request_id] = iter(script)
         self._woken.set()
@@ -79,19 +85,20 @@ class ScriptedEngine(ABC):
     async def outputs(self) -> AsyncIterator[list[EngineOutput]]:
         """Give batches until the engine is closed."""
         due = get_running_loop().time()
-        while not self._closed:
+        while True:
+            await sleep(0 if self._rate is None else max(0.0, due - get_running_loop().time()))
+            if self._closed:
+                return
             if not (self._running or self._waiting):
                 self._woken.clear()
                 await self._woken.wait()
                 due = get_running_loop().time()
                 continue
+            # Made in the moment it is taken, so that there is nothing in it that was aborted.
             outputs = self._step()
-            if self._rate is None:
-                await sleep(0)
-            else:
-                # By the clock of the whole, so that what decoding takes does not add up.
-                due += max((len(one.token_ids) for one in outputs), default=1) / self._rate
-                await sleep(max(0.0, due - get_running_loop().time()))
+            if self._rate is not None:
+                # By the clock of the whole, so that what others take in between does not add up.
+                due += max(1, *(len(one.token_ids) for one in outputs)) / self._rate
             yield outputs
 
     def _step(self) -> list[EngineOutput]:
@@ -111,6 +118,7 @@ class ScriptedEngine(ABC):
                     finish_reason=step.finish_reason,
                     stop_reason=step.stop_reason,
                     error=step.error,
+                    error_status=step.error_status,
                 )
             )
         return outputs
@@ -163,7 +171,7 @@ def regrouped(script: Script, sizes: Sequence[int]) -> list[ScriptStep]:
         if len(some) < size:
             break
     last = steps[-1]
-    steps[-1] = ScriptStep(last.token_ids, last.logprobs, end.finish_reason, end.stop_reason, end.error)
+    steps[-1] = ScriptStep(last.token_ids, last.logprobs, end.finish_reason, end.stop_reason, end.error, end.error_status)
     return steps
 
 

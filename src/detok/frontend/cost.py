@@ -49,7 +49,7 @@ class Setting:
 
     def largest_batch(self, step_seconds: float) -> int:
         """B*: up to so many rows a step are hidden."""
-        return int(step_seconds / self.seconds_a_row)
+        return int(step_seconds / self.seconds_a_row + 1e-9)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,9 +165,29 @@ class FrontendMetrics:
             "detok_request_seconds", "Time of decoding that a request took in all its rows.", REQUEST_SECONDS
         )
 
-    def gauge(self, name: str, help: str, read: Callable[[], float]) -> Gauge:
-        """Add a gauge."""
-        return self.registry.gauge(name, help, read, **self.labels)
+    def watch(
+        self,
+        *,
+        open_requests: Callable[[], float],
+        held_tokens: Callable[[], float],
+        waiting_rows: Callable[[], float],
+        waiting_outputs: Callable[[], float],
+    ) -> None:
+        """Add what is asked for whenever the metrics are read."""
+
+        def gauge(name: str, help: str, read: Callable[[], float]) -> None:
+            self.registry.gauge(name, help, read, **self.labels)
+
+        gauge("detok_open_requests", "Requests that are open now.", open_requests)
+        gauge("detok_held_tokens", "Tokens since text last came out, of requests that hold some now.", held_tokens)
+        gauge("detok_waiting_rows", "Rows of the engine's step that are not decoded yet.", waiting_rows)
+        gauge("detok_waiting_outputs", "Requests with an output that its consumer has not read.", waiting_outputs)
+
+    def time_slice(self, rows: int, seconds: float) -> None:
+        """Count so many rows that were decoded together, and what that took."""
+        self.rows.add(rows)
+        self.step_seconds.observe(seconds)
+        self.row_seconds.observe(seconds / rows, rows)
 
     def text(self) -> str:
         """Return all of it in the text form of Prometheus."""

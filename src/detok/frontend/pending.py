@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ..core.request.output import RequestOutput
 
-__all__ = ["Outlet", "Pending"]
+__all__ = ["OpenRequest", "Outlet", "Pending"]
 
 
 class Outlet(Protocol):
@@ -72,3 +72,17 @@ class Pending:
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+
+class OpenRequest:
+    """A request between an engine and its consumer."""
+
+    __slots__ = ("id", "outlet", "seconds", "silent")
+
+    def __init__(self, request_id: str, outlet: Outlet) -> None:
+        self.id = request_id
+        self.outlet = outlet
+        self.seconds = 0.0
+        """What decoding it took."""
+        self.silent = 0
+        """Tokens since text came out."""

@@ -17,28 +17,14 @@ from ..core.request.request import FinishReason
 from ..engines.base import Engine, EngineOutput, EngineRequest
 from ..errors import EngineError, OptionError
 from ..tokenizers import Tokenizer
+from .aborts import Aborts
 from .metrics import FrontendMetrics
-from .pending import Outlet, Pending
+from .pending import OpenRequest, Outlet, Pending
 
 __all__ = ["OutputProcessor"]
 
 # So many rows are decoded before others have their turn on the event loop: about 0.1 ms.
 CHUNK_SIZE = 128
-# An engine that does not take an abort in this time is told no more of it.
-ABORT_SECONDS = 5.0
-
-
-class _Request:
-    """An open request."""
-
-    __slots__ = ("id", "outlet", "seconds", "silent")
-
-    def __init__(self, request_id: str, outlet: Outlet) -> None:
-        self.id = request_id
-        self.outlet = outlet
-        self.seconds = 0.0
-        self.silent = 0
-        """Tokens since text came out."""
 
 
 class OutputProcessor:
@@ -76,23 +62,20 @@ class OutputProcessor:
         self.metrics = FrontendMetrics() if metrics is None else metrics
         self._chunk_size = chunk_size
         self._batch = BatchDecoder(tokenizer)
-        self._requests: dict[str, _Request] = {}
+        self._requests: dict[str, OpenRequest] = {}
         self._name = uuid4().hex[:8]
         self._numbers = count()
         self._waiting_rows = 0
         self._reader: asyncio.Task[None] | None = None
         self._failure: EngineError | None = None
         self._closed = False
-        self._to_abort: list[str] = []
-        self._aborter: asyncio.Task[None] | None = None
-        self._add_gauges()
-
-    def _add_gauges(self) -> None:
-        gauge = self.metrics.gauge
-        gauge("detok_open_requests", "Requests that are open now.", lambda: len(self._requests))
-        gauge("detok_held_tokens", "Tokens since text last came out, of requests that hold some now.", self._held_tokens)
-        gauge("detok_waiting_rows", "Rows of the engine's step that are not decoded yet.", lambda: self._waiting_rows)
-        gauge("detok_waiting_outputs", "Requests with an output that its consumer has not read.", self._waiting_outputs)
+        self._aborts = Aborts(engine, self.metrics)
+        self.metrics.watch(
+            open_requests=lambda: len(self._requests),
+            held_tokens=self._held_tokens,
+            waiting_rows=lambda: self._waiting_rows,
+            waiting_outputs=lambda: sum(1 for request in self._requests.values() if request.outlet),
+        )
 
     async def generate(
         self,
@@ -158,7 +141,7 @@ class OutputProcessor:
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
         # With a number, so that late rows of a request that ended are never those of another.
-        request = _Request(f"{request_id or self._name}-{next(self._numbers)}", outlet)
+        request = OpenRequest(f"{request_id or self._name}-{next(self._numbers)}", outlet)
         self._batch.open(request.id, ids, options)
         self._requests[request.id] = request
         sampling = {} if sampling is None else dict(sampling)
@@ -167,9 +150,9 @@ class OutputProcessor:
         try:
             await self.engine.submit(EngineRequest(request_id=request.id, prompt_ids=ids, sampling=sampling))
         except BaseException as error:
-            # Cancelled on the way: nobody knows whether the engine has it.
+            # Cancelled on the way: the engine may have it by now.
             if self._forget(request) and not isinstance(error, Exception):
-                self._abort(request.id)
+                self._aborts.add(request.id)
             raise
         return request.id
 
@@ -177,16 +160,15 @@ class OutputProcessor:
         """End a request that nobody reads any more; for one that has ended it does nothing."""
         request = self._requests.get(request_id)
         if request is not None and self._forget(request):
-            self._abort(request_id)
+            self._aborts.add(request_id)
 
     async def _read(self) -> None:
         """Take the engine's batches, as long as there are any."""
         try:
             async for outputs in self.engine.outputs():
                 for start in range(0, len(outputs), self._chunk_size):
-                    self._waiting_rows = len(outputs) - start
                     self._step(outputs[start : start + self._chunk_size])
-                    self._waiting_rows = max(0, self._waiting_rows - self._chunk_size)
+                    self._waiting_rows = max(0, len(outputs) - start - self._chunk_size)
                     await asyncio.sleep(0)
             self._fail(EngineError("its outputs ended"))
         except Exception as error:
@@ -205,42 +187,38 @@ class OutputProcessor:
         start = perf_counter()
         given = self._batch.step(rows)
         seconds = perf_counter() - start
-        each = seconds / len(rows)
         tokens = coalesced = due = 0
         for one, output in zip(known, given, strict=True):
             request = requests.get(one.request_id)
-            if request is None:
-                # It ended in this very slice.
+            if request is None:  # It ended in this very slice.
                 metrics.ignored_rows.add()
                 continue
             taken = 0 if output.error else len(one.token_ids)
             tokens += taken
-            request.seconds += each
+            request.seconds += seconds / len(rows)
             request.silent = 0 if output.text else request.silent + taken
             if output.finish_reason is not None:
                 self._end(request, one, output)
             if output:
                 due += 1
                 coalesced += request.outlet.put(output)
-        metrics.rows.add(len(rows))
         metrics.tokens.add(tokens)
         metrics.outputs.add(due)
         metrics.coalesced.add(coalesced)
-        metrics.step_seconds.observe(seconds)
-        metrics.row_seconds.observe(each, len(rows))
+        metrics.time_slice(len(rows), seconds)
 
-    def _end(self, request: _Request, last: EngineOutput, output: RequestOutput) -> None:
+    def _end(self, request: OpenRequest, last: EngineOutput, output: RequestOutput) -> None:
         """Close the books on a request whose last output this is."""
         del self._requests[request.id]
         self.metrics.request_seconds.observe(request.seconds)
         if last.finish_reason is None:
-            self._abort(request.id)
+            self._aborts.add(request.id)
         if output.finish_reason == "error":
             self.metrics.errors.add()
             if output.error is None:
                 output.error = EngineError(last.error or "it did not say why", status=last.error_status)
 
-    def _forget(self, request: _Request) -> bool:
+    def _forget(self, request: OpenRequest) -> bool:
         """Take out a request whose consumer has gone; say whether it was still open."""
         if self._requests.pop(request.id, None) is None:
             return False
@@ -265,24 +243,7 @@ class OutputProcessor:
             output.error = error
             self.metrics.errors.add(error is not None)
             request.outlet.put(output)
-            self._abort(request.id)
-
-    def _abort(self, request_id: str) -> None:
-        """Tell the engine, from a task of its own: nobody here waits for that."""
-        self.metrics.aborts.add()
-        self._to_abort.append(request_id)
-        if self._aborter is None:
-            self._aborter = asyncio.create_task(self._send_aborts())
-
-    async def _send_aborts(self) -> None:
-        while self._to_abort:
-            ids, self._to_abort = self._to_abort, []
-            try:
-                async with asyncio.timeout(ABORT_SECONDS):
-                    await self.engine.abort(ids)
-            except Exception:
-                self.metrics.failed_aborts.add(len(ids))
-        self._aborter = None
+            self._aborts.add(request.id)
 
     async def close(self) -> None:
         """End all requests with "abort", and close the engine. A second call does nothing."""
@@ -295,8 +256,7 @@ class OutputProcessor:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)
         self._end_all("abort", None)
-        if self._aborter is not None:
-            await self._aborter
+        await self._aborts.sent()
         await self.engine.close()
 
     async def __aenter__(self) -> OutputProcessor:
@@ -308,6 +268,3 @@ class OutputProcessor:
     def _held_tokens(self) -> int:
         silent = [request for request in self._requests.values() if request.silent]
         return sum(request.silent for request in silent if self._batch.request(request.id).held)
-
-    def _waiting_outputs(self) -> int:
-        return sum(1 for request in self._requests.values() if request.outlet)

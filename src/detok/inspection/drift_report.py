@@ -78,7 +78,7 @@ def drift_report(
     common: Counter[str] = Counter()
     kept: list[tuple[str, Drift]] = []
     for conversation in conversations:
-        drift = drift_of(tokenizer, conversation.ids, block_size=block_size)
+        drift = drift_of(tokenizer, conversation.ids, block_size=block_size, encode=tokenizer.encode_rendered)
         count += 1
         tokens += drift.tokens
         if drift:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from .templates import unused_characters
+from .marks import unused_characters
 
 __all__ = ["Controls", "Disguise", "pattern_of", "written_by"]
 

@@ -137,15 +137,16 @@ def drift_of(
     )
 
 
-def roundtrips(tokenizer: RoundTrip, ids: Iterable[SupportsIndex]) -> bool:
+def roundtrips(tokenizer: RoundTrip, ids: Iterable[SupportsIndex], *, encode: Callable[[str], list[int]] | None = None) -> bool:
     """
-    Whether the text of some ids, encoded again, is these ids.
+    Whether the text of some ids, encoded again, is these ids. Arguments as `drift_of`.
 
     Raises:
         TokenTypeError: They are no ids.
     """
     kept = as_ids(ids)
-    return kept == tokenizer.encode(tokenizer.decode(kept, skip_special_tokens=False), add_special_tokens=False)
+    text = tokenizer.decode(kept, skip_special_tokens=False)
+    return kept == (tokenizer.encode(text, add_special_tokens=False) if encode is None else encode(text))
 
 
 def check_block_size(block_size: object) -> None:

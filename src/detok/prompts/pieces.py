@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -14,6 +14,9 @@ from .facts import PlainEncoder
 __all__ = ["encode_around", "encode_disguised"]
 
 Encode = Callable[[str], list[int]]
+
+Part = tuple[str, str | None]
+"""A text, and the token behind it."""
 
 
 def encode_around(encode: Encode, text: str, tokens: Mapping[str, int]) -> list[int]:
@@ -33,8 +36,9 @@ def encode_disguised(
     """
     Encode a rendered chat in which what spells a control text is masked.
 
-    A text without masks is encoded as it is. In any other, only what stands between two control tokens and has a mask is taken
-    out: no tokenizer joins text over an added token, so that the rest has the same ids as ever.
+    Only what stands between two control tokens and has a mask is taken out: no tokenizer joins text over an added token, so that
+    the rest has the same ids as ever. If there are more control tokens then than the template wrote, as a normaliser made one of
+    what spelled none (full-width letters, say), everything between them is.
 
     Args:
         encode: Encodes a text and reads control texts in it.
@@ -46,17 +50,33 @@ def encode_disguised(
     Raises:
         EncodeUnsupported: There is something to keep as text, and this tokenizer cannot.
     """
-    if not disguise.masked.search(text):
-        return encode(text)
-    if plain is None:
-        kind = "text that spells a special token without becoming it"
-        raise EncodeUnsupported(kind, instead="give safe=False, or take such texts out of the messages")
+    control = disguise.controls.texts
+    parts = list(_parts(text, control))
+    ids = _encoded(encode, plain, parts, [bool(disguise.masked.search(part)) for part, _ in parts], disguise, ids_of)
+    control_ids = {ids_of[one] for one in control}
+    if sum(map(control_ids.__contains__, ids)) >= len(parts):
+        ids = _encoded(encode, plain, parts, [bool(part) for part, _ in parts], disguise, ids_of)
+    return ids
+
+
+def _encoded(
+    encode: Encode,
+    plain: PlainEncoder | None,
+    parts: Sequence[Part],
+    kept: Sequence[bool],
+    disguise: Disguise,
+    ids_of: Mapping[str, int],
+) -> list[int]:
+    """Encode parts, some of which are kept as text."""
     ids: list[int] = []
     usual: list[str] = []
     before: str | None = None
-    for part, token in _parts(text, disguise.controls.texts):
-        if disguise.masked.search(part):
-            ids += encode("".join(usual)) if usual else []
+    for (part, token), is_kept in zip(parts, kept, strict=True):
+        if is_kept:
+            if plain is None:
+                kind = "text that spells a special token without becoming it"
+                raise EncodeUnsupported(kind, instead="give safe=False, or take such texts out of the messages")
+            ids += encode("".join(usual)) if any(usual) else []
             usual = []
             ids += _kept_as_text(plain, disguise.show(part), disguise.controls.texts, ids_of, (before, token))
         else:
@@ -88,7 +108,7 @@ def _kept_as_text(
     return ids
 
 
-def _parts(text: str, tokens: frozenset[str]) -> Iterator[tuple[str, str | None]]:
+def _parts(text: str, tokens: frozenset[str]) -> Iterator[Part]:
     """The text before each token, and the token; at last the rest, and None."""
     at = 0
     for match in _tokens(tokens).finditer(text):

@@ -246,11 +246,11 @@ class Prompting:
         if chat.ids is not None:
             return chat.ids
         if chat.disguise is None:
-            return self._encode_bare(chat.text)
-        return encode_disguised(self._encode_bare, self.prompts.plain, chat.text, chat.disguise, self.added_texts)
+            return self.encode_rendered(chat.text)
+        return encode_disguised(self.encode_rendered, self.prompts.plain, chat.text, chat.disguise, self.added_texts)
 
-    def _encode_bare(self, text: str) -> list[int]:
-        """The ids of a text in which special tokens are read, and to which none are added."""
+    def encode_rendered(self, text: str) -> list[int]:
+        """Return the ids of a text in which special tokens are read, and to which none are added: of a chat as it is rendered."""
         if self.prompts.reads_special_tokens:
             return self.encode(text, add_special_tokens=False)
         return encode_around(lambda part: self.encode(part, add_special_tokens=False), text, self._special_texts)

@@ -1,15 +1,13 @@
 """
 The environment of chat templates: Jinja2's immutable sandbox, set as Hugging Face sets it, in which everything is counted.
 
-Jinja's own sandbox keeps a template from reaching what it should not, but not from running for ever. So each template is changed
-between parsing and compiling: loops count their turns, and whatever makes a value that Jinja would make by itself (``~``, lists,
-slices, comparisons) becomes a call of this environment. Calls, filters and operators come by here anyway.
+Calls, filters, tests and operators come by here, and what Jinja would do by itself does so too: see `counting`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -20,11 +18,11 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
-from jinja2.visitor import NodeTransformer
 
+from .counting import Counting
 from .limits import Budget, growth_of_filter, growth_of_method, growth_of_operator
 
-__all__ = ["BUDGET", "GENERATION", "NOW", "ChatEnvironment", "constants"]
+__all__ = ["BUDGET", "GENERATION", "NOW", "ChatEnvironment"]
 
 # Variables of a rendering that no template can name, since they are no identifiers.
 BUDGET = "the budget"
@@ -65,70 +63,6 @@ class Generation(Extension):
     def _marked(self, context: Context, caller: Callable[[], str]) -> str:
         marks = context.parent[GENERATION]
         return caller() if marks is None else f"{marks[0]}{caller()}{marks[1]}"
-
-
-class Counting(NodeTransformer):
-    """Puts the counting into a parsed template."""
-
-    def visit_For(self, node: nodes.For) -> nodes.Node:
-        """Count each turn, and the text that stands in the loop itself."""
-        self.generic_visit(node)
-        written = sum(map(_written, node.body))
-        node.body.insert(0, nodes.ExprStmt(_call("turn", nodes.Const(written), line=node.lineno)).set_lineno(node.lineno))
-        return node
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
-        """``a ~ b``"""
-        self.generic_visit(node)
-        return _call("concatenated", *node.nodes, line=node.lineno)
-
-    def visit_List(self, node: nodes.List) -> nodes.Node:
-        """``[a, b]``"""
-        self.generic_visit(node)
-        constant = all(isinstance(one, nodes.Const) for one in node.items)
-        return node if constant else _call("weighed", node, line=node.lineno)
-
-    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
-        """``(a, b)``, where it is no target."""
-        return self.visit_List(node) if node.ctx == "load" else node  # type: ignore[arg-type]  # both have items
-
-    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:
-        """``{a: b}``"""
-        self.generic_visit(node)
-        return _call("weighed", node, line=node.lineno)
-
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
-        """``a == b``, if neither is a constant: with one, it is over at the first difference; and what ``in`` looks through."""
-        self.generic_visit(node)
-        sides = [node.expr, *(one.expr for one in node.ops)]
-        compares = not any(isinstance(side, nodes.Const) for side in sides)
-        if compares:
-            node.expr = _call("weighed", node.expr, line=node.lineno)
-        for one in node.ops:
-            if compares or (one.op in ("in", "notin") and not isinstance(one.expr, nodes.Const)):
-                one.expr = _call("weighed", one.expr, line=node.lineno)
-        return node
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
-        """``a[1:]``"""
-        self.generic_visit(node)
-        is_slice = isinstance(node.arg, nodes.Slice) and node.ctx == "load"
-        return _call("sliced", node, line=node.lineno) if is_slice else node
-
-
-def _call(name: str, *arguments: nodes.Expr, line: int) -> nodes.Call:
-    call = nodes.Call(nodes.EnvironmentAttribute(name), list(arguments), [], None, None)
-    call.set_lineno(line)
-    return call
-
-
-def _written(node: nodes.Node) -> int:
-    """The characters that stand in a node as text or as constants, without those in loops and macros, which count themselves."""
-    if isinstance(node, (nodes.For, nodes.Macro)):
-        return 0
-    if isinstance(node, nodes.TemplateData):
-        return len(node.data)
-    return sum(map(_written, node.iter_child_nodes()))
 
 
 class ChatEnvironment(ImmutableSandboxedEnvironment):
@@ -310,12 +244,3 @@ class _Namespace(Namespace):
 def _check_name(name: str) -> None:
     if name.startswith("_"):
         raise SecurityError(f"a namespace has no names with an underscore in front, such as {name!r}")
-
-
-def constants(tree: nodes.Template) -> Iterator[str]:
-    """Every text that stands in a template, between its tags or as a constant."""
-    for data in tree.find_all(nodes.TemplateData):
-        yield data.data
-    for constant in tree.find_all(nodes.Const):
-        if isinstance(constant.value, str):
-            yield constant.value

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import ChatTemplateError, MessageError, MissingExtra, OptionError
+from ..errors import ChatTemplateError, MissingExtra, OptionError
 from .limits import Budget, TooMuch
-from .messages import REASONING, Message, content_as_parts, content_as_text
+from .marks import ended, to_continue, unused_characters, without_marks
+from .messages import Message, content_as_parts, content_as_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["ChatTemplate", "Rendered", "choose", "compiled", "unused_characters"]
+__all__ = ["ChatTemplate", "Rendered", "choose", "compiled"]
 
 MAX_TEMPLATE = 1 << 20
 """Characters. The longest of real models have 30,000."""
@@ -26,10 +25,6 @@ FILE = "<template>"
 """What Jinja calls the file of a template that came as a text, in tracebacks."""
 
 ContentFormat = Literal["both", "text", "parts"]
-
-# For internal use by Unicode's own words (chapter 23.7): no text for people has them.
-NONCHARACTERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
-PRIVATE = range(0x10F000, 0x10FFFE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,7 @@ class ChatTemplate:
     @cached_property
     def texts(self) -> frozenset[str]:
         """Every text that stands in the template, between its tags or as a constant."""
-        from .sandbox import constants
+        from .counting import constants
 
         return frozenset(constants(_environment().parsed(self.source)))
 
@@ -130,12 +125,12 @@ class ChatTemplate:
             return Rendered(self._run(messages, variables, now, None))
         start, stop, end = unused_characters([self.source, messages, dict(variables)], 3)
         if continue_field is not None:
-            messages = [*messages[:-1], _to_continue(messages, continue_field, self.source, end)]
+            messages = [*messages[:-1], to_continue(messages, continue_field, self.source, end)]
         marks = (start, stop) if marks_generation else None
         text = self._run(messages, variables, now, marks)
         if continue_field is not None:
-            text = _ended(text, end, messages, continue_field)
-        return Rendered(text) if marks is None else _without_marks(text, start, stop)
+            text = ended(text, end, messages, continue_field)
+        return Rendered(text) if marks is None else Rendered(*without_marks(text, start, stop))
 
     def _run(
         self, messages: list[Message], variables: Mapping[str, Any], now: datetime | None, marks: tuple[str, str] | None
@@ -192,83 +187,6 @@ def choose(templates: Mapping[str, str], asked: str | None, *, has_tools: bool) 
         accepted = f"it is a Jinja template, or one of the tokenizer's own: {_names(templates) or 'it has none'}"
         raise OptionError(option="chat_template", value=asked, accepted=accepted)
     return compiled(asked, "given")
-
-
-def unused_characters(values: Sequence[Any], count: int) -> list[str]:
-    """
-    Return characters that occur nowhere in values, to be used as marks.
-
-    Raises:
-        MessageError: There are not as many. Nobody writes such a text by accident.
-    """
-    used: set[str] = set()
-    open_ends = list(values)
-    while open_ends:
-        value = open_ends.pop()
-        if isinstance(value, str):
-            # Most text has none of them, which is seen without looking at each character.
-            if not value.isascii():
-                used.update(value)
-        elif isinstance(value, Mapping):
-            open_ends += [*value, *value.values()]
-        elif isinstance(value, (list, tuple)):
-            open_ends += value
-    found = list(islice((one for one in chain(NONCHARACTERS, map(chr, PRIVATE)) if one not in used), count))
-    if len(found) < count:
-        accepted = "leave characters from U+FDD0 to U+FDEF out"
-        raise MessageError("messages", found="use every character that Unicode keeps for inside use", accepted=accepted)
-    return found
-
-
-def _to_continue(messages: list[Message], field: str, source: str, mark: str) -> Message:
-    """The last message with a mark at its end, and a space, which tells whether the template trims it."""
-    last = messages[-1]
-    place = f"messages[{len(messages) - 1}]"
-    if last["role"] not in ("assistant", "model"):
-        accepted = "continue_final_message goes on with what the assistant wrote"
-        raise MessageError(f"{place}.role", found=f"is {last['role']!r}", accepted=accepted)
-    if last.get(field) is None:
-        raise MessageError(place, found=f"has no {field}", accepted="continue_final_message needs it, to go on behind it")
-    names = [name for name in REASONING if last.get(name) == last[field]] if field in REASONING else [field]
-    if not any(name in source for name in names):
-        raise MessageError(f"{place}.{field}", found="is not shown by the chat template", accepted="it cannot be continued")
-    if isinstance(last[field], str):
-        return {**last, **{name: f"{last[name]}{mark} " for name in names}}
-    parts = list(last[field])
-    for number in reversed(range(len(parts))):
-        if "text" in parts[number]:
-            parts[number] = {**parts[number], "text": f"{parts[number]['text']}{mark} "}
-            return {**last, field: parts}
-    raise MessageError(f"{place}.{field}", found="has no text", accepted="continue_final_message needs one, to go on behind it")
-
-
-def _ended(text: str, mark: str, messages: list[Message], field: str) -> str:
-    end = text.rfind(mark)
-    if end < 0:
-        accepted = "it cannot be continued with this chat template"
-        raise MessageError(f"messages[{len(messages) - 1}].{field}", found="is not shown", accepted=accepted)
-    kept = text[:end]
-    # A template that trims has taken the space away, and would have taken those before the mark.
-    return kept if text[end + 1 : end + 2] == " " else kept.rstrip()
-
-
-def _without_marks(text: str, start: str, stop: str) -> Rendered:
-    """Take the marks of ``generation`` blocks out. Blocks inside blocks belong to the outer one."""
-    kept: list[str] = []
-    spans: list[tuple[int, int]] = []
-    at, depth, began = 0, 0, 0
-    for piece in re.split(f"([{start}{stop}])", text):
-        if piece == start:
-            began = began if depth else at
-            depth += 1
-        elif piece == stop:
-            depth -= 1
-            if depth == 0:
-                spans.append((began, at))
-        else:
-            kept.append(piece)
-            at += len(piece)
-    return Rendered("".join(kept), tuple(spans))
 
 
 def _names(templates: Mapping[str, str]) -> str:

@@ -13,12 +13,26 @@ from ..prompts.facts import PromptFacts
 from .huggingface_config import read_config
 from .reading import read_file
 
-__all__ = ["facts_beside", "facts_by_ids", "facts_of_config", "named_templates"]
+__all__ = ["facts_beside", "facts_by_ids", "facts_of_config", "facts_of_object", "facts_of_ranks", "named_templates"]
 
 IdOf = Callable[[str], int | None]
 
 DEFAULT = "default"
 ACCEPTED = "mend it or take it away"
+
+# The tokens that begin and end, where no configuration names them. Of those with ranks, only Llama's prompts begin with one.
+BOS = "<|begin_of_text|>"
+ENDS = (
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<|im_end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|endoftext|>",
+)
 
 
 def facts_beside(directory: Path, id_of: IdOf, base: PromptFacts) -> PromptFacts:
@@ -76,6 +90,31 @@ def facts_by_ids(
         bos_token_id=bos if texts.get("bos_token") is not None else None,
         eos_token_ids=tuple(dict.fromkeys(known)),
         special_tokens={name: text for name, text in texts.items() if text is not None},
+    )
+
+
+def facts_of_ranks(texts: Mapping[str, int], directory: Path | None) -> PromptFacts:
+    """
+    Return what is known of a vocabulary of ranks, which says nothing of itself: by the usual names, and the configuration.
+
+    Args:
+        texts: The special tokens with their ids.
+        directory: Where a configuration may stand.
+    """
+    by_id = {token_id: text for text, token_id in texts.items()}
+    bos = texts.get(BOS)
+    facts = replace(facts_by_ids(by_id.get, bos, [texts.get(end) for end in ENDS], {}), add_bos_token=bos is not None)
+    return facts if directory is None else facts_beside(directory, texts.get, facts)
+
+
+def facts_of_object(source: Any) -> PromptFacts:
+    """Return what a tokenizer of transformers says."""
+    eos = source.eos_token_id
+    return PromptFacts(
+        bos_token_id=source.bos_token_id,
+        eos_token_ids=tuple(eos) if isinstance(eos, (list, tuple)) else () if eos is None else (eos,),
+        special_tokens={name: str(text) for name, text in source.special_tokens_map.items() if isinstance(text, str)},
+        chat_templates=named_templates(getattr(source, "chat_template", None), type(source).__name__),
     )
 
 

@@ -9,15 +9,14 @@ its place; special tokens that are spelled out in the text become their ids, as 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..core.rules import RawBytes
 from ..core.vocabulary import Piece, Vocabulary
 from ..errors import EncodeUnsupported, OptionError, SourceError
-from ..prompts.facts import PromptFacts, PromptSupport
-from .prompt_files import facts_beside, facts_by_ids
+from ..prompts.facts import PromptSupport
+from .prompt_files import facts_of_ranks
 from .reading import (
     MAX_ID,
     Added,
@@ -40,20 +39,6 @@ RESERVED = 256
 MAX_RESERVED = 1 << 16
 ANY_PATTERN = r"\S+|\s+"
 REMARKS = ("encode adds no special tokens",)
-
-# The tokens that begin and end, where no configuration names them. Of those with ranks, only Llama's prompts begin with one.
-BOS = "<|begin_of_text|>"
-ENDS = (
-    "<|end_of_text|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|eot|>",
-    "<|eom|>",
-    "<|im_end|>",
-    "<|return|>",
-    "<|call|>",
-    "<|endoftext|>",
-)
 
 
 class EncodingVocabulary:
@@ -202,15 +187,8 @@ def from_file(
         library=TiktokenLibrary(encoding, kept=[token_id for token_id, piece in added.items() if not piece.special]),
         source=str(path),
         remarks=REMARKS,
-        prompts=PromptSupport(facts=Once(_facts, texts, path.parent), plain=getattr(encoder, "plain", None)),
+        prompts=PromptSupport(facts=Once(facts_of_ranks, texts, path.parent), plain=getattr(encoder, "plain", None)),
     )
-
-
-def _facts(texts: Mapping[str, int], directory: Path | None) -> PromptFacts:
-    by_id = {token_id: text for text, token_id in texts.items()}
-    bos = texts.get(BOS)
-    facts = replace(facts_by_ids(by_id.get, bos, [texts.get(end) for end in ENDS], {}), add_bos_token=bos is not None)
-    return facts if directory is None else facts_beside(directory, texts.get, facts)
 
 
 def _check_settings(special_tokens: object, pat_str: object, reserved: object) -> None:
@@ -269,7 +247,7 @@ def from_object(encoding: Any, *, source: str = "") -> Tokenizer:
         library=TiktokenLibrary(Once.given(encoding)),
         source=source or f"tiktoken.Encoding {encoding.name}",
         remarks=REMARKS,
-        prompts=PromptSupport(facts=Once(_facts, dict(encoding._special_tokens), None), plain=encoder.plain),
+        prompts=PromptSupport(facts=Once(facts_of_ranks, dict(encoding._special_tokens), None), plain=encoder.plain),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from ..core.decoder import Decoder, DecodeStreamSteps
@@ -18,6 +18,7 @@ from .encoders import EncoderInfo, FastestEncoder
 if TYPE_CHECKING:
     from ..prompts.microbatch import AsyncEncoder
     from ..prompts.transcript import Transcript
+    from ..prompts.turns import Render
 
 __all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "check_mode"]
 
@@ -52,7 +53,7 @@ class EncodingLibrary(Library, Protocol):
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
 
 
-class Tokenizer(Decoder, Prompting):
+class Tokenizer(Prompting, Decoder):
     """
     Ids to text and text to ids. Immutable; one serves any number of streams and threads.
 
@@ -118,11 +119,20 @@ class Tokenizer(Decoder, Prompting):
 
         return AsyncEncoder(self, **{"inline_bytes": self.encoder.inline_bytes, **options})
 
-    def transcript(self, **options: Any) -> Transcript:
-        """Return an empty conversation that keeps ids as the truth, with the options of `Transcript`."""
+    def transcript(self, *, render: Render | None = None, **options: Any) -> Transcript:
+        """
+        Return an empty conversation that keeps ids as the truth.
+
+        Args:
+            render: The chat template of its messages; by default the tokenizer's own.
+            options: For that: `chat_template`, `tools` and what else `encode_chat` takes, but not ``safe``: messages are
+                encoded as they are rendered.
+        """
         from ..prompts.transcript import Transcript
 
-        return Transcript(self, **options)
+        if "safe" in options:
+            raise OptionError(option="safe", value=options["safe"], accepted="a transcript encodes messages as they are rendered")
+        return Transcript(self, render=render or partial(self.render_chat, **options), encode=self.encode_rendered)
 
     def roundtrips(self, ids: Iterable[SupportsIndex]) -> bool:
         """
@@ -131,7 +141,7 @@ class Tokenizer(Decoder, Prompting):
         Raises:
             TokenTypeError: They are no ids.
         """
-        return roundtrips(self, ids)
+        return roundtrips(self, ids, encode=self.encode_rendered)
 
     @cached_property
     def ids(self) -> Sequence[int]:

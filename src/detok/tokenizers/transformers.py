@@ -17,14 +17,14 @@ from ..core.rules import Replace, Rule, StripEnds
 from ..core.vocabulary import Vocabulary
 from ..core.window import join_segments
 from ..errors import OptionError, SourceError
-from ..prompts.facts import PromptFacts, PromptSupport
+from ..prompts.facts import PromptSupport
 from . import huggingface
 from .decodestream import LibraryStream
 from .formats import format_of_object
 from .huggingface_config import FORCED_CLEAN_UP, TokenizerConfig
 from .huggingface_plain import PlainPieces
 from .opaque import OpaqueTokenizer, TokenVocabulary
-from .prompt_files import named_templates
+from .prompt_files import facts_of_object
 from .python_joins import equals_library, find_join
 from .reading import Once, library, utf8, with_version
 from .tokenizer import Mode, Tokenizer, check_mode
@@ -99,17 +99,6 @@ class OwnPlain:
         utf8(text)
         ids: list[int] = self._source.encode(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return ids
-
-
-def _facts(source: Any) -> PromptFacts:
-    """What a tokenizer of transformers says of prompts."""
-    eos = source.eos_token_id
-    return PromptFacts(
-        bos_token_id=source.bos_token_id,
-        eos_token_ids=tuple(eos) if isinstance(eos, (list, tuple)) else () if eos is None else (eos,),
-        special_tokens={name: str(text) for name, text in source.special_tokens_map.items() if isinstance(text, str)},
-        chat_templates=named_templates(getattr(source, "chat_template", None), _class_name(source)),
-    )
 
 
 def from_object(source: Any, *, mode: Mode = "auto", name: str | None = None) -> Tokenizer:
@@ -188,7 +177,7 @@ def _from_fast(source: Any, name: str) -> Tokenizer:
             cleans_up=base.cleans_up,
             source=name,
             decode_stream=partial(LibraryStream, backend, base.vocabulary),
-            prompts=PromptSupport(facts=Once(_facts, source), plain=PlainPieces(Once.given(backend))),
+            prompts=PromptSupport(facts=Once(facts_of_object, source), plain=PlainPieces(Once.given(backend))),
         )
         if not _decodes_itself(source) or equals_library(tokenizer):
             return tokenizer
@@ -211,7 +200,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
     vocabulary = TokenVocabulary(tokens, special=special, added=frozenset(added))
     own_decode = OwnDecode(source, vocabulary)
     judge = OwnLibrary(source, vocabulary, listed)
-    prompts = PromptSupport(facts=Once(_facts, source), plain=OwnPlain(source))
+    prompts = PromptSupport(facts=Once(facts_of_object, source), plain=OwnPlain(source))
     join = find_join(
         vocabulary,
         own_decode,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import tracemalloc
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 import detok
 from detok.core.request import batch as batches
 from detok.core.request.places import Places
+from detok.core.request.progress import MAX_UNASKED
 from detok.data import sample
-from tests.support.handmade import BYTE_LEVEL, make
+from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, byte_tokens, make, sequence
 from tests.support.laws import SUBJECTS, cuts, id_lists, split, subject
 
 COLLIDING = ("a", "b", "aa", "ab", "ba", "aab", "Ċ", "ĊĊ", "ðŁ", "¦", "ľ", "ðŁ¦ľ", "aðŁ", "ľb", "Ġ", "Ġa")
@@ -177,14 +179,34 @@ def test_memory_begins_again_when_it_is_used_up(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_long_silence_with_a_stop_is_bounded() -> None:
-    """Tokens whose part of the text is open for long are settled on the way, as in a request of its own."""
-    byte_level = detok.load(make(BYTE_LEVEL, COLLIDING))
-    ids = byte_level.encode("🦜", add_special_tokens=False)
-    lead = [token_id for token_id in byte_level.ids if byte_level.token_bytes(token_id) == "🦜".encode()[:2]]
+    """
+    Tokens whose part of the text is open for long are settled on the way, as in a request of its own.
+
+    A byte run that stays valid comes out at its end, all at once; one id a row, and several.
+    """
+    tokenizer = detok.load(make(sequence(FALLBACK, FUSE), (*byte_tokens("🦜".encode()), "x", "y")))
+    parrot = [tokenizer.library.tokens()[token] for token in byte_tokens("🦜".encode())]
+    ids = [*parrot * 12, tokenizer.library.tokens()["x"], *parrot * 3, tokenizer.library.tokens()["y"]]
     asked = detok.RequestOptions(stop=["zz"])
-    batch = detok.BatchDecoder(byte_level)
-    for _ in range(2):
-        assert_like_requests(byte_level, batch, [((lead * 40 + ids) * 3, asked, [*range(400)])])
+    batch = detok.BatchDecoder(tokenizer)
+    for where in ([*range(len(ids))], [*range(len(ids))], [*range(0, len(ids), 5)], [*range(len(ids))]):
+        assert_like_requests(tokenizer, batch, [(ids, asked, where)])
+
+
+def test_special_tokens_inside_a_character_are_bounded() -> None:
+    """The same move again and again, which leads nowhere: what is kept of it does not grow."""
+    first, *rest = usual("🦜")
+    # One that ends nothing.
+    special = next(one for one in EMBEDDED.special_ids if one not in EMBEDDED.eos_token_ids)
+    asked = detok.RequestOptions(stop=["zz"])
+    batch = detok.BatchDecoder(EMBEDDED)
+    for name in "first", "again":
+        batch.open(name, (), asked)
+        for token_id in (first, *[special] * 100):
+            (output,) = batch.step([detok.Row(name, [token_id])])
+            assert output == detok.RequestOutput("", [token_id])
+            assert len(batch._lanes[name].tiling.steps) <= MAX_UNASKED
+        assert batch.step([detok.Row(name, rest)])[0].text == "🦜"
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16])
@@ -319,3 +341,51 @@ def test_character_that_the_prompt_began_comes_out() -> None:
     batch = detok.BatchDecoder(EMBEDDED)
     batch.open("a", ids[:1])
     assert batch.step([detok.Row("a", ids[1:])])[0].text == "🦜"
+
+
+def test_open_request_is_small() -> None:
+    """65,536 of them, each in the middle of its text, take less than 100 MB: 1,500 bytes each."""
+    count = 2_000
+    asked = detok.RequestOptions(stop=["\n\nQuestion:"])
+    ids = usual("Hello 🦜!")
+    batch = detok.BatchDecoder(EMBEDDED)
+
+    def open_some(numbers: range) -> None:
+        for number in numbers:
+            batch.open(number, (), asked)
+        for token_id in ids:
+            batch.step([detok.Row(number, [token_id]) for number in numbers])
+
+    open_some(range(10))
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        open_some(range(10, 10 + count))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / count < 1_500
+
+
+def test_row_whose_request_cannot_even_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever breaks, and breaks again at the end: an error output, and the request is gone."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    batch = detok.BatchDecoder(EMBEDDED)
+    batch.open("a", (), detok.RequestOptions(segments=True))
+    monkeypatch.setattr(detok.RequestDecoder, "feed", broken)
+    monkeypatch.setattr(detok.RequestDecoder, "finish", broken)
+    (output,) = batch.step([detok.Row("a", [72])])
+    assert (output.finish_reason, str(output.error), len(batch)) == ("error", "broken", 0)
+
+
+def test_strategy_without_a_memory_is_never_remembered() -> None:
+    """A window's states hardly come again; its rows go the long way, and are right."""
+    ids = usual("Hello 🦜!")
+    batch = detok.BatchDecoder(EMBEDDED)
+    asked = detok.RequestOptions(strategy="window")
+    for _ in range(2):
+        assert_like_requests(EMBEDDED, batch, [(ids, asked, [*range(len(ids))])])
+    assert len(batch._places) == 0

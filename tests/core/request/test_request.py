@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import detok
+from detok.prompts.facts import PromptFacts
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, make
 
 WORDS = [
@@ -34,7 +35,7 @@ WORDS = [
 def words() -> detok.Tokenizer:
     """Words, byte tokens, and two special tokens, of which the one with id 0 ends an answer."""
     tokenizer = detok.load(make({"type": "Sequence", "decoders": [FALLBACK, FUSE]}, WORDS, special=["<eos>", "<tool>"]))
-    tokenizer.eos_token_ids = (0,)
+    tokenizer.prompt_facts = PromptFacts(eos_token_ids=(0,))
     return tokenizer
 
 
@@ -378,3 +379,14 @@ def test_hostile_run_costs_no_more_a_token(words: detok.Tokenizer) -> None:
     entries += output.logprobs or []
     assert text + output.text == "A" * 20_000 == "".join(entry.token for entry in entries)
     assert len(entries) == 20_000
+
+
+def test_end_of_sequence_is_that_of_the_tokenizer() -> None:
+    """What the tokenizer's files say ends an answer ends it, with no further reason."""
+    tokenizer = detok.load(detok.EMBEDDED)
+    assert tokenizer.eos_token_ids
+    ids = [*tokenizer.encode("Hi", add_special_tokens=False), tokenizer.eos_token_ids[0], 39]
+    output = tokenizer.request().feed(ids)
+    assert (output.text, output.finish_reason, output.stop_reason, output.tokens_kept) == ("Hi", "stop", None, 3)
+    assert tokenizer.request(ignore_eos=True).feed(ids).text == "HiH"
+    assert tokenizer.request(eos_token_ids=[]).feed(ids).finish_reason is None

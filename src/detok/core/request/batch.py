@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from functools import lru_cache, partial
 from typing import Any, NamedTuple, SupportsIndex
 
 from ...errors import DuplicateRequest, RequestFinished, UnknownRequest
@@ -12,14 +11,12 @@ from ..ids import as_ids
 from .options import RequestOptions
 from .output import RequestOutput
 from .places import NOT_DUE, Move, Place, Places, SharedOutput
-from .plan import Plan, RequestedOf
+from .plan import RequestedOf
 from .progress import MAX_UNASKED, Progress
 from .request import FinishReason, RequestDecoder
 
 __all__ = ["BatchDecoder", "Row"]
 
-# The plans of so many different options are kept for requests to come.
-MAX_PLANS = 256
 # So many usual tokens are taken before `Progress` catches up; counting down from there is done in small integers.
 MAX_STRETCH = 1 << 20
 
@@ -54,7 +51,7 @@ class BatchDecoder:
     """
 
     def __init__(self, decoder: RequestedOf) -> None:
-        self._plan = lru_cache(maxsize=MAX_PLANS)(partial(Plan, decoder))
+        self._decoder = decoder
         self._places = Places()
         self._lanes: dict[Hashable, _Lane] = {}
 
@@ -72,7 +69,7 @@ class BatchDecoder:
         """
         if request_id in self._lanes:
             raise DuplicateRequest(request_id)
-        plan = self._plan(RequestOptions() if options is None else options)
+        plan = self._decoder.plan(RequestOptions() if options is None else options)
         at = Progress(plan, plan.machine.behind(prompt_ids))
         self._lanes[request_id] = _Lane(RequestDecoder(plan, at), self._places)
 

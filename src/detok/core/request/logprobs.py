@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import OptionError
 from ..ids import as_id
@@ -35,8 +35,7 @@ class Logprob:
     """The alternatives, the sampled token among them or not: (token id, logprob)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopLogprob:
+class TopLogprob(NamedTuple):
     """An alternative."""
 
     token_id: int
@@ -47,8 +46,7 @@ class TopLogprob:
     bytes: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLogprob:
+class TokenLogprob(NamedTuple):
     """A token of the output."""
 
     token_id: int
@@ -120,11 +118,10 @@ class Ledger:
         while self._lengths and (ends or self._lengths[0] <= len(self._text)):
             entry, length = self._entries.pop(0), self._lengths.pop(0)
             token, self._text = self._text[:length], self._text[length:]
-            given.append(
-                TokenLogprob(entry.token_id, entry.logprob, token, entry.bytes, self._chars, self._bytes, entry.rank, entry.top)
-            )
+            token_id, logprob, _, data, _, _, rank, top = entry
+            given.append(TokenLogprob(token_id, logprob, token, data, self._chars, self._bytes, rank, top))
             self._chars += len(token)
-            self._bytes += len(token.encode("utf-8", "surrogatepass"))
+            self._bytes += len(token) if token.isascii() else len(token.encode("utf-8", "surrogatepass"))
         return given
 
     def drop(self, count: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ...errors import UnknownTokenId
 from ..automaton import Machine, Node
 from ..options import DecodeOptions
+from ..snapshot import Envelope
 from ..texts import common_prefix
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
@@ -26,12 +27,15 @@ class RequestedOf(Protocol):
     """What a request needs of a decoder."""
 
     vocabulary: Vocabulary
-    eos_token_ids: tuple[int, ...]
+
+    @property
+    def eos_token_ids(self) -> tuple[int, ...]: ...
 
     @property
     def fingerprint(self) -> str: ...
 
     def machine(self, options: DecodeOptions) -> Machine: ...
+    def plan(self, options: RequestOptions) -> Plan: ...
 
     def token_bytes(self, token_id: int) -> bytes: ...
 
@@ -79,6 +83,11 @@ class Plan:
         if piece is not None and piece.special and self._decoding.skip_special_tokens:
             node = self._unskipping.node(node.state)
         return node.automaton.advance(node, token_id)
+
+    @cached_property
+    def envelope(self) -> Envelope:
+        """What every snapshot of such a request has in common."""
+        return Envelope.of("request", self.options.as_dict(), self.decoder.fingerprint)
 
     @cached_property
     def _unskipping(self) -> Machine:

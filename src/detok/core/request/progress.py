@@ -211,9 +211,12 @@ class Progress:
     def _add(self, token_id: int, text: str, after: Node) -> str:
         """Take a token's text and the node behind it; return the text that comes out."""
         self.node = after
-        # Without a stop nobody asks where a token's text ends; and nearly always it ends where the text does.
-        if self._is_asked or (self.plan.search is not None and (self.tiling or after is not after.automaton.settled)):
-            self.tiling.steps.append((token_id, after, text))
+        if self.tiling or after is not after.automaton.settled:
+            # Without a stop nobody asks where a token's text ends, if not for its tile.
+            if self._is_asked or self.plan.search is not None:
+                self.tiling.steps.append((token_id, after, text))
+        elif self._is_asked:
+            self._decide([len(text)])
         out = self._search(text)
         if self.end is None and self.tiling:
             self._settle(text)

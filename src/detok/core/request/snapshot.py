@@ -39,8 +39,7 @@ def pack_request(plan: Plan, at: Progress, collected: Collected) -> dict[str, An
         None if at.splitter is None else at.splitter.state,
         collected.plain(),
     )
-    fingerprint = plan.decoder.fingerprint
-    return pack(state, of="request", options=plan.options.as_dict(), fingerprint=fingerprint, kinds=KINDS)
+    return pack(state, plan.envelope, KINDS)
 
 
 def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progress, Collected]:
@@ -52,7 +51,7 @@ def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progre
     """
     options, state = unpack(snapshot, of="request", options=RequestOptions, fingerprint=decoder.fingerprint, kinds=KINDS)
     stream, search, held, count, given, end, tiling, ledger, segmenter, splitter, unsent = state
-    plan = Plan(decoder, options)
+    plan = decoder.plan(options)
     tokens, *places = tiling
     at = Progress(plan, plan.machine.finished if stream is None else plan.machine.node(stream))
     at.candidate, at.patterns = (None, ()) if plan.search is None else plan.search.state(search)

@@ -19,12 +19,13 @@ from typing import NamedTuple
 
 __all__ = ["Candidate", "StopMatch", "StopStrings", "stop_strings"]
 
-# So many moves are remembered for one set of stops, about 2 MB; then the memory begins again.
-MAX_MOVES = 1 << 14
+# So many moves are remembered for one set of stops, about 10 MB; then the memory begins again. Thousands of stops that nearly
+# every token begins have some ten thousand candidates, each with the tokens that follow it.
+MAX_MOVES = 1 << 16
 # Texts that are longer hardly come again.
 MAX_REMEMBERED = 32
 # So many sets of stops are kept for requests to come.
-MAX_SETS = 64
+MAX_SETS = 32
 
 
 class StopMatch(NamedTuple):

@@ -166,4 +166,4 @@ def _agree(one: str, other: str) -> int:
 def rest(node: Node) -> str:
     """What would come out if the stream ended at a node."""
     machine = node.automaton
-    return "" if node is machine.finished else machine.pipeline.finish(node.state)
+    return "" if node is machine.settled or node is machine.finished else machine.pipeline.finish(node.state)
