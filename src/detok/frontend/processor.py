@@ -187,6 +187,7 @@ class OutputProcessor:
         start = perf_counter()
         given = self._batch.step(rows)
         seconds = perf_counter() - start
+        each = seconds / len(rows)
         tokens = coalesced = due = 0
         for one, output in zip(known, given, strict=True):
             request = requests.get(one.request_id)
@@ -195,13 +196,18 @@ class OutputProcessor:
                 continue
             taken = 0 if output.error else len(one.token_ids)
             tokens += taken
-            request.seconds += seconds / len(rows)
-            request.silent = 0 if output.text else request.silent + taken
+            request.seconds += each
             if output.finish_reason is not None:
                 self._end(request, one, output)
-            if output:
-                due += 1
-                coalesced += request.outlet.put(output)
+            # Most have a text, and need not be asked whether there is something to pass on.
+            if output.text:
+                request.silent = 0
+            else:
+                request.silent += taken
+                if not output:
+                    continue
+            due += 1
+            coalesced += request.outlet.put(output)
         metrics.tokens.add(tokens)
         metrics.outputs.add(due)
         metrics.coalesced.add(coalesced)

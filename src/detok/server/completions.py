@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.options import DecodeOptions
 from ..core.request.logprobs import TokenLogprob, completion_logprobs
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
@@ -40,7 +39,10 @@ async def completion(asked: Asked, body: CompletionBody) -> Generation:
     limits.check_choices(len(given), asked.n)
     max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
     options = asked.options(max_tokens=max(max_tokens, 1))
-    prompts = await asyncio.gather(*(_ids(asked.model, body, prompt) for prompt in given))
+    if len(given) == 1:
+        prompts = [await _ids(asked.model, body, given[0])]
+    else:
+        prompts = await asyncio.gather(*(_ids(asked.model, body, prompt) for prompt in given))
     for prompt in prompts:
         asked.check_length(prompt, max_tokens)
     echoes = [_Echo(asked.model, *one, body, options) for one in zip(given, prompts, strict=True)] if body.echo else []
@@ -100,8 +102,7 @@ class _Echo:
         self.logprobs: list[TokenLogprob] = []
         if body.logprobs is not None:
             # Engines say nothing of the prompt's logprobs: its tokens have their texts and places, and null for a number.
-            decoding = DecodeOptions(**options.decoding.as_dict())
-            request = model.tokenizer.request(ignore_eos=True, **decoding.as_dict())
+            request = model.tokenizer.request(ignore_eos=True, **options.decoding.as_dict())
             first, rest = request.feed(ids, logprobs=[None] * len(ids)), request.finish()
             self.logprobs = [*(first.logprobs or ()), *(rest.logprobs or ())]
             self.text = first.text + rest.text

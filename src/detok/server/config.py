@@ -13,6 +13,7 @@ from ..core.options import ByteFallbackMode
 from ..core.request.channels import ChannelTable, channel_table
 from ..data import EMBEDDED
 from ..errors import OptionError, SourceError
+from ..tokenizers.encoders import EncoderName
 from .limits import Limits
 
 __all__ = ["ModelConfig", "ServerConfig", "read_config"]
@@ -25,6 +26,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     tokenizer: str | None = None
     """As `detok.load` takes it. None: the one that comes with detok."""
+
+    encoder: EncoderName = "auto"
+    """As `detok.load` takes it. "tokenizers" takes less memory than the faster one."""
 
     engine: str = "echo"
     """As `open_engine` takes it; and "replay", which says the samples that come with detok."""

@@ -100,7 +100,7 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
     Raises:
         DetokError: One of them cannot be.
     """
-    tokenizer = load(config.source)
+    tokenizer = load(config.source, encoder=config.encoder)
     most = limits.max_prompt_tokens or config.max_model_len
     lengths = LengthLimits(max_characters=limits.max_prompt_characters, max_tokens=most)
     return Model(
