@@ -9,7 +9,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## Show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
-run: $(VENV)/run ## Stream the embedded sample, live in the terminal
+run: $(VENV)/run ## Start the server on the embedded tokenizer, and say what to try
+	@$(BIN)/detok serve
+
+demo: $(VENV)/run ## Stream the embedded sample, live in the terminal
 	@$(BIN)/detok stream
 	@$(BIN)/detok trace
 
@@ -55,7 +58,7 @@ $(VENV)/bin/python:
 
 $(VENV)/run: pyproject.toml | $(VENV)/bin/python
 	@echo "installing detok"
-	@$(BIN)/python -m pip install --quiet --editable '.[cli]'
+	@$(BIN)/python -m pip install --quiet --editable '.[cli,serve]'
 	@touch $@
 
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
@@ -68,4 +71,4 @@ $(VENV)/bench: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
-.PHONY: help run test lint types layers unit coverage fuzz bench vocabularies clean
+.PHONY: help run demo test lint types layers unit coverage fuzz bench vocabularies clean

@@ -133,21 +133,35 @@ class Registry:
 
 
 class FrontendMetrics:
-    """What an `OutputProcessor` counts."""
+    """
+    What an `OutputProcessor` counts.
 
-    def __init__(self, registry: Registry | None = None) -> None:
+    Args:
+        registry: Where the metrics are; one of their own if None.
+        labels: That all of them have, where several processors share a registry.
+    """
+
+    def __init__(self, registry: Registry | None = None, **labels: str) -> None:
         self.registry = registry = Registry() if registry is None else registry
-        self.rows = registry.counter("detok_rows_total", "Rows of engine steps that were decoded.")
-        self.tokens = registry.counter("detok_tokens_total", "Token ids in these rows.")
-        self.ignored_rows = registry.counter("detok_ignored_rows_total", "Rows of requests that had ended here already.")
-        self.outputs = registry.counter("detok_outputs_total", "Outputs that were due.")
-        self.coalesced = registry.counter("detok_coalesced_outputs_total", "Outputs that were joined to one that waited.")
-        self.aborts = registry.counter("detok_aborts_total", "Requests that the engine was told to abort.")
-        self.failed_aborts = registry.counter("detok_failed_aborts_total", "Aborts that the engine did not take.")
-        self.errors = registry.counter("detok_errors_total", "Requests that ended with an error.")
-        self.step_seconds = registry.histogram("detok_step_seconds", "Time of decoding one slice of a step.", STEP_SECONDS)
-        self.row_seconds = registry.histogram("detok_row_seconds", "Its part for each row.", ROW_SECONDS)
-        self.request_seconds = registry.histogram(
+        self.labels = labels
+
+        def counter(name: str, help: str) -> Counter:
+            return registry.counter(name, help, **labels)
+
+        def seconds(name: str, help: str, bounds: Sequence[float]) -> Histogram:
+            return registry.histogram(name, help, bounds, **labels)
+
+        self.rows = counter("detok_rows_total", "Rows of engine steps that were decoded.")
+        self.tokens = counter("detok_tokens_total", "Token ids in these rows.")
+        self.ignored_rows = counter("detok_ignored_rows_total", "Rows of requests that had ended here already.")
+        self.outputs = counter("detok_outputs_total", "Outputs that were due.")
+        self.coalesced = counter("detok_coalesced_outputs_total", "Outputs that were joined to one that waited.")
+        self.aborts = counter("detok_aborts_total", "Requests that the engine was told to abort.")
+        self.failed_aborts = counter("detok_failed_aborts_total", "Aborts that the engine did not take.")
+        self.errors = counter("detok_errors_total", "Requests that ended with an error.")
+        self.step_seconds = seconds("detok_step_seconds", "Time of decoding one slice of a step.", STEP_SECONDS)
+        self.row_seconds = seconds("detok_row_seconds", "Its part for each row.", ROW_SECONDS)
+        self.request_seconds = seconds(
             "detok_request_seconds", "Time of decoding that a request took in all its rows.", REQUEST_SECONDS
         )
 
@@ -160,7 +174,10 @@ class FrontendMetrics:
         waiting_outputs: Callable[[], float],
     ) -> None:
         """Add what is asked for whenever the metrics are read."""
-        gauge = self.registry.gauge
+
+        def gauge(name: str, help: str, read: Callable[[], float]) -> None:
+            self.registry.gauge(name, help, read, **self.labels)
+
         gauge("detok_open_requests", "Requests that are open now.", open_requests)
         gauge("detok_held_tokens", "Tokens since text last came out, of requests that hold some now.", held_tokens)
         gauge("detok_waiting_rows", "Rows of the engine's step that are not decoded yet.", waiting_rows)

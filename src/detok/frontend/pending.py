@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 from ..core.request.output import RequestOutput
 
-__all__ = ["OpenRequest", "Pending"]
+__all__ = ["OpenRequest", "Outlet", "Pending"]
+
+
+class Outlet(Protocol):
+    """Where the outputs of a request go."""
+
+    def put(self, output: RequestOutput) -> bool:
+        """
+        Take the next output, and say whether one was waiting already. The last one has a `finish_reason`.
+
+        It is called from the midst of a step: it does not raise, and does not take long.
+        """
+        ...
+
+    def __len__(self) -> int:
+        """How many outputs wait here to be read, as far as that is known."""
+        ...
 
 
 class Pending:
@@ -43,6 +60,10 @@ class Pending:
                 await self._waiter
             finally:
                 self._waiter = None
+        return self.take()
+
+    def take(self) -> RequestOutput:
+        """Return all that there is, which is something."""
         # From the end, where the pieces are small.
         output = self._pieces.pop()
         while self._pieces:
@@ -56,11 +77,11 @@ class Pending:
 class OpenRequest:
     """A request between an engine and its consumer."""
 
-    __slots__ = ("id", "pending", "seconds", "silent")
+    __slots__ = ("id", "outlet", "seconds", "silent")
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, outlet: Outlet) -> None:
         self.id = request_id
-        self.pending = Pending()
+        self.outlet = outlet
         self.seconds = 0.0
         """What decoding it took."""
         self.silent = 0

@@ -19,7 +19,7 @@ from ..errors import EngineError, OptionError
 from ..tokenizers import Tokenizer
 from .aborts import Aborts
 from .metrics import FrontendMetrics
-from .pending import OpenRequest
+from .pending import OpenRequest, Outlet, Pending
 
 __all__ = ["OutputProcessor"]
 
@@ -74,7 +74,7 @@ class OutputProcessor:
             open_requests=lambda: len(self._requests),
             held_tokens=self._held_tokens,
             waiting_rows=lambda: self._waiting_rows,
-            waiting_outputs=lambda: sum(1 for request in self._requests.values() if request.pending),
+            waiting_outputs=lambda: sum(1 for request in self._requests.values() if request.outlet),
         )
 
     async def generate(
@@ -102,20 +102,34 @@ class OutputProcessor:
             EngineError: The engine has failed, or this object is closed. What fails later is in the last output.
             Exception: Whatever the engine raises when it does not take the request.
         """
-        request = await self._begin(prompt, options, sampling, request_id)
+        pending = Pending()
+        name = await self.submit(prompt, pending, options=options, sampling=sampling, request_id=request_id)
         try:
             while True:
-                output = await request.pending.get()
+                output = await pending.get()
                 yield output
                 if output.finished:
                     return
         finally:
-            if self._forget(request):
-                self._aborts.add(request.id)
+            self.drop(name)
 
-    async def _begin(
-        self, prompt: str | Sequence[SupportsIndex], options: RequestOptions | None, sampling: Any, request_id: str | None
-    ) -> OpenRequest:
+    async def submit(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        outlet: Outlet,
+        *,
+        options: RequestOptions | None = None,
+        sampling: Mapping[str, Any] | None = None,
+        request_id: str | None = None,
+    ) -> str:
+        """
+        Begin a request whose outputs are put into an outlet as they are made, without a task that waits for them.
+
+        Whoever does so drops it when nobody reads it any more. Arguments and errors as `generate`.
+
+        Returns:
+            The id that it has here and at the engine.
+        """
         options = RequestOptions() if options is None else options
         if isinstance(prompt, str):
             # A long text takes milliseconds, in which others are served.
@@ -127,7 +141,7 @@ class OutputProcessor:
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
         # With a number, so that late rows of a request that ended are never those of another.
-        request = OpenRequest(f"{request_id or self._name}-{next(self._numbers)}")
+        request = OpenRequest(f"{request_id or self._name}-{next(self._numbers)}", outlet)
         self._batch.open(request.id, ids, options)
         self._requests[request.id] = request
         sampling = {} if sampling is None else dict(sampling)
@@ -140,7 +154,13 @@ class OutputProcessor:
             if self._forget(request) and not isinstance(error, Exception):
                 self._aborts.add(request.id)
             raise
-        return request
+        return request.id
+
+    def drop(self, request_id: str) -> None:
+        """End a request that nobody reads any more; for one that has ended it does nothing."""
+        request = self._requests.get(request_id)
+        if request is not None and self._forget(request):
+            self._aborts.add(request_id)
 
     async def _read(self) -> None:
         """Take the engine's batches, as long as there are any."""
@@ -167,6 +187,7 @@ class OutputProcessor:
         start = perf_counter()
         given = self._batch.step(rows)
         seconds = perf_counter() - start
+        each = seconds / len(rows)
         tokens = coalesced = due = 0
         for one, output in zip(known, given, strict=True):
             request = requests.get(one.request_id)
@@ -175,13 +196,18 @@ class OutputProcessor:
                 continue
             taken = 0 if output.error else len(one.token_ids)
             tokens += taken
-            request.seconds += seconds / len(rows)
-            request.silent = 0 if output.text else request.silent + taken
+            request.seconds += each
             if output.finish_reason is not None:
                 self._end(request, one, output)
-            if output:
-                due += 1
-                coalesced += request.pending.put(output)
+            # Most have a text, and need not be asked whether there is something to pass on.
+            if output.text:
+                request.silent = 0
+            else:
+                request.silent += taken
+                if not output:
+                    continue
+            due += 1
+            coalesced += request.outlet.put(output)
         metrics.tokens.add(tokens)
         metrics.outputs.add(due)
         metrics.coalesced.add(coalesced)
@@ -222,7 +248,7 @@ class OutputProcessor:
                 output.finish_reason = finish_reason
             output.error = error
             self.metrics.errors.add(error is not None)
-            request.pending.put(output)
+            request.outlet.put(output)
             self._aborts.add(request.id)
 
     async def close(self) -> None:

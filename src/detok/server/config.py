@@ -1,0 +1,143 @@
+"""What a server is set to: a TOML file, and what flags and environment say in its place."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ..core.options import ByteFallbackMode
+from ..core.request.channels import ChannelTable, channel_table
+from ..data import EMBEDDED
+from ..errors import OptionError, SourceError
+from ..tokenizers.encoders import EncoderName
+from .limits import Limits
+
+__all__ = ["ModelConfig", "ServerConfig", "read_config"]
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model: ``[models.NAME]`` in the file."""
+
+    tokenizer: str | None = None
+    """As `detok.load` takes it. None: the one that comes with detok."""
+
+    encoder: EncoderName = "auto"
+    """As `detok.load` takes it. "tokenizers" takes less memory than the faster one."""
+
+    engine: str = "echo"
+    """As `open_engine` takes it; and "replay", which says the samples that come with detok."""
+
+    engine_options: dict[str, Any] = {}  # msgspec copies an empty one
+    channels: str | None = None
+    """The name of a channel table: reasoning and tool calls become fields of their own in chat completions."""
+
+    byte_fallback: ByteFallbackMode = "eager"
+    max_model_len: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    @property
+    def source(self) -> Any:
+        """What to load."""
+        return EMBEDDED if self.tokenizer is None else self.tokenizer
+
+    @property
+    def channel_table(self) -> ChannelTable | None:
+        """
+        The table.
+
+        Raises:
+            OptionError: There is none of that name.
+        """
+        return channel_table(self.channels)
+
+
+DEFAULT_MODELS = {"echo": ModelConfig(engine="echo"), "replay": ModelConfig(engine="replay", engine_options={"rate": 50})}
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
+    """0: one that is free."""
+
+    api_keys: list[str] = []
+    """One of them has to be in each request; none: everybody may ask."""
+
+    cors_origins: list[str] = []
+    models: dict[str, ModelConfig] = msgspec.field(default_factory=DEFAULT_MODELS.copy)
+    """The first one answers requests that name none."""
+
+    limits: Limits = Limits()
+    heartbeat_seconds: Seconds = 15.0
+    """After so long a silence a stream gets a comment."""
+
+    shutdown_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    """So long streams may go on when the server is told to end."""
+
+    page: bool = True
+    log_prompts: bool = False
+    trust_request_chat_template: bool = False
+    """Whether a request may bring a template of its own. They run in a sandbox with limits, but are code all the same."""
+
+
+def read_config(path: Path | None = None, changes: Mapping[str, Any] | None = None) -> ServerConfig:
+    """
+    Return the configuration.
+
+    Args:
+        path: Of a TOML file.
+        changes: Fields that are set in place of the file's. Of them, `model` describes the one model there is, under its own key
+            `name`; it does not go with a file that has models.
+
+    Raises:
+        SourceError: The file cannot be read, or is no TOML.
+        OptionError: A field is unknown or of a wrong type.
+    """
+    fields = {} if path is None else _read(path)
+    changes = dict(changes or {})
+    _set_model(fields, changes.pop("model", {}))
+    fields |= changes
+    try:
+        config = msgspec.convert(fields, ServerConfig)
+    except msgspec.ValidationError as error:
+        where = "the configuration" if path is None else str(path)
+        raise OptionError(option=where, value=fields, accepted=str(error)) from None
+    if not config.models:
+        raise OptionError(option="models", value={}, accepted="there is at least one")
+    for model in config.models.values():
+        _ = model.channel_table
+    return config
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SourceError(path, found=f"cannot be read ({error.strerror})", accepted="give a TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SourceError(path, found=f"is no TOML: {error}", accepted="docs/server.md shows one") from error
+
+
+def _set_model(fields: dict[str, Any], model: Mapping[str, Any]) -> None:
+    own = {key: value for key, value in model.items() if key != "name"}
+    models = fields.get("models")
+    if isinstance(models, dict):
+        if model:
+            message = "the models are in the file; give no flag that describes one"
+            raise OptionError(option=next(iter(model)), value=next(iter(model.values())), accepted=message)
+    elif model:
+        fields["models"] = {model.get("name") or _name(own): own}
+
+
+def _name(model: Mapping[str, Any]) -> str:
+    """What a model is called if nobody said: a hub name is one already, of a path it is the last part."""
+    tokenizer = model.get("tokenizer")
+    if tokenizer is None:
+        return str(model.get("engine", "echo")).partition(":")[0]
+    return Path(tokenizer).resolve().name if Path(tokenizer).exists() else str(tokenizer)

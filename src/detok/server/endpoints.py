@@ -1,0 +1,127 @@
+"""The endpoints: paths, and what answers there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..frontend.metrics import CONTENT_TYPE
+from .chat import chat_completion
+from .completions import completion
+from .endpoint import Call, Described, Endpoint, json_response
+from .generation import Asked, Generation
+from .models import Model
+from .openapi import description
+from .schema import ChatBody, CompletionBody, DetokenizeBody, TokenizeBody
+from .sse import EventStream
+from .tokenize import detokenized, tokenized
+
+if TYPE_CHECKING:
+    from .app import Server
+
+__all__ = ["routes"]
+
+
+async def completions(call: Call) -> Response | EventStream:
+    """Continue a prompt."""
+    body = call.body(CompletionBody)
+    asked = Asked.of(body, call.server.model(body.model), call.server.config, "cmpl")
+    if call.server.config.log_prompts:
+        call.log["prompt"] = body.prompt
+    return await _generated(call, await completion(asked, body))
+
+
+async def chat_completions(call: Call) -> Response | EventStream:
+    """Continue a chat."""
+    body = call.body(ChatBody)
+    asked = Asked.of(body, call.server.model(body.model), call.server.config, "chatcmpl")
+    if call.server.config.log_prompts:
+        call.log["messages"] = body.messages
+    return await _generated(call, await chat_completion(asked, body))
+
+
+async def _generated(call: Call, generation: Generation) -> Response | EventStream:
+    asked = generation.asked
+    call.log |= {"id": asked.id, "model": asked.model.name, "stream": asked.streams}
+    call.log_at_end = generation.shape.usage
+    return await generation.respond()
+
+
+async def tokenize(call: Call) -> Response:
+    """Encode."""
+    body = call.body(TokenizeBody)
+    return json_response(await tokenized(call.server.model(body.model), body, call.server.config))
+
+
+async def detokenize(call: Call) -> Response:
+    """Decode, special tokens kept, as vLLM does."""
+    return await _detokenize(call, skips_by_default=False)
+
+
+async def v1_detokenize(call: Call) -> Response:
+    """Decode, special tokens left out, as SGLang does."""
+    return await _detokenize(call, skips_by_default=True)
+
+
+async def _detokenize(call: Call, *, skips_by_default: bool) -> Response:
+    body = call.body(DetokenizeBody)
+    return json_response(await detokenized(call.server.model(body.model), body, skips_by_default=skips_by_default))
+
+
+async def models(call: Call) -> Response:
+    """List the models, as OpenAI and vLLM do."""
+    return json_response({"object": "list", "data": [_listed(model) for model in call.server.models.values()]})
+
+
+async def one_model(call: Call) -> Response:
+    """Say the same of one."""
+    return json_response(_listed(call.server.model(call.scope["path_params"]["name"])))
+
+
+def _listed(model: Model) -> dict[str, Any]:
+    return {
+        "id": model.name,
+        "object": "model",
+        "created": model.created,
+        "owned_by": "detok",
+        "root": model.name,
+        "parent": None,
+        "max_model_len": model.max_model_len,
+    }
+
+
+async def health(call: Call) -> Response:
+    """Say that the server is there."""
+    return json_response({"status": "ok"})
+
+
+async def metrics(call: Call) -> Response:
+    """Give all counts, as Prometheus reads them."""
+    return Response(call.server.registry.text(), headers={"content-type": CONTENT_TYPE})
+
+
+async def openapi(call: Call) -> Response:
+    """Describe all of this."""
+    return json_response(description(ENDPOINTS))
+
+
+ENDPOINTS = (
+    Described("POST", "/v1/completions", completions, CompletionBody, generates=True),
+    Described("POST", "/v1/chat/completions", chat_completions, ChatBody, generates=True),
+    Described("POST", "/tokenize", tokenize, TokenizeBody),
+    Described("POST", "/v1/tokenize", tokenize, TokenizeBody),
+    Described("POST", "/detokenize", detokenize, DetokenizeBody),
+    Described("POST", "/v1/detokenize", v1_detokenize, DetokenizeBody),
+    Described("GET", "/v1/models", models),
+    Described("GET", "/v1/models/{name:path}", one_model),
+    Described("GET", "/health", health),
+    Described("GET", "/metrics", metrics),
+    Described("GET", "/openapi.json", openapi),
+)
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes of a server."""
+    return [Route(one.path, Endpoint(server, one), methods=[one.method]) for one in ENDPOINTS]
