@@ -102,8 +102,9 @@ def test_alternatives_may_come_in_any_iterable_and_number() -> None:
     request = HALVES.request()
     request.feed([1], [Logprob(np.float32(-1), np.int64(2), zip([0], [np.float64(-1)], strict=True))])  # type: ignore[arg-type]
     snapshot = json.loads(json.dumps(request.snapshot(), allow_nan=False))
-    (entry,) = HALVES.restore_request(snapshot).finish().logprobs or [None]
-    assert entry is not None
+    entries = HALVES.restore_request(snapshot).finish().logprobs
+    assert entries is not None
+    (entry,) = entries
     assert (entry.logprob, entry.rank, entry.top[0].token, entry.top[0].logprob) == (-1.0, 2, "x", -1.0)
 
 
