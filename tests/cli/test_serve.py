@@ -76,6 +76,12 @@ def test_curl_reads_a_stream() -> None:
         assert json.loads(refused.stdout)["error"]["code"] == "invalid_api_key"
 
 
+def test_empty_key_of_the_environment_is_none() -> None:
+    """A compose file passes an unset variable on as an empty one; it must not become a key."""
+    with served(DETOK_API_KEY="") as server:
+        assert httpx.get(f"{server.url}/v1/models").status_code == 200
+
+
 def test_stream_finishes_when_the_server_is_told_to_end() -> None:
     """It is let to its end, and no other is begun."""
     with served("--engine", "replay", "--engine-option", "rate=2000") as server, httpx.Client(timeout=30) as client:

@@ -355,6 +355,15 @@ def test_sampling_reaches_the_engine_and_text_options_do_not() -> None:
     asyncio.run(main())
 
 
+def test_delta_is_empty_where_no_character_is_complete() -> None:
+    """One delta a token; the hands-on part of the documentation counts them."""
+    text = "naïve 🦜 𒀭𒂗𒆤 ꦗꦮ"
+    choices = [event["choices"][0] for event in asked(COMPLETIONS, {"prompt": text, "stream": True, "max_tokens": 200}).events]
+    texts = [choice["text"] for choice in choices]
+    assert (len(texts), texts.count("")) == (len(ids_of(text)), 13) == (26, 13)
+    assert "".join(texts) == text
+
+
 def test_token_ids_are_returned() -> None:
     """The prompt's in the first chunk, then each its own; logprobs may name them."""
     ids = ids_of("Hi 🦜")

@@ -99,7 +99,7 @@ def command(
     log_prompts: Annotated[bool, typer.Option("--log-prompts", help="Write prompts to the log.")] = False,
 ) -> None:
     """
-    Serve text in front of an engine that takes and gives token ids, as OpenAI's API.
+    Serve OpenAI's API in front of an engine that speaks ids.
 
     Without options it serves two engines that need no model, on this machine's own address. Flags come before the environment
     (DETOK_PORT and so on), and that before the file.
@@ -119,7 +119,8 @@ def command(
     changes = {
         "host": host,
         "port": port,
-        "api_keys": api_key,
+        # A compose file that passes an unset variable on passes an empty one.
+        "api_keys": [key for key in api_key or () if key],
         "cors_origins": cors_origin,
         "shutdown_seconds": shutdown_seconds,
         "page": False if no_page else None,

@@ -66,7 +66,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
     """0: one that is free."""
 
-    api_keys: list[str] = []
+    api_keys: list[Annotated[str, msgspec.Meta(min_length=1)]] = []
     """One of them has to be in each request; none: everybody may ask."""
 
     cors_origins: list[str] = []

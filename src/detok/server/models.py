@@ -122,7 +122,9 @@ def _engine(config: ModelConfig, tokenizer: Tokenizer) -> Engine:
         from ..engines.replay import ReplayEngine
 
         try:
-            texts = [tokenizer.encode(sample(name), add_special_tokens=False) for name in sample_names()]
+            # The one in many languages first: it is what somebody sees who tries this.
+            names = sorted(sample_names(), key=lambda name: name != "mixed")
+            texts = [tokenizer.encode(sample(name), add_special_tokens=False) for name in names]
         except EncodeUnsupported:
             accepted = "this tokenizer encodes nothing, so it is written replay:FILE"
             raise OptionError(option="engine", value=config.engine, accepted=accepted) from None
