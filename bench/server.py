@@ -171,7 +171,8 @@ def _serve(name: str, pipe: Connection) -> None:
     import uvloop
 
     # All of them on the same loop.
-    uvloop.run({**SERVERS, **BY_ENCODER, AT_ONCE: partial(detok_serve, rate=None)}[name](ready))
+    servers: dict[str, Any] = {**SERVERS, **BY_ENCODER, AT_ONCE: partial(detok_serve, rate=None)}
+    uvloop.run(servers[name](ready))
 
 
 def _resident() -> int:

@@ -18,6 +18,7 @@ EXAMPLES = """\b
 Examples:
   detok serve                                           echo and replay, to try it
   detok serve --tokenizer llama3/ --engine vllm:http://127.0.0.1:8001
+  detok serve --worker ipc:///tmp/detok-0               text is made by a detok worker
   detok serve --config models.toml --port 9000          several models
 """
 
@@ -69,6 +70,16 @@ def command(
         str | None,
         typer.Option(envvar="DETOK_MODEL_NAME", help="What clients call it.", show_default=False, rich_help_panel=_MODEL),
     ] = None,
+    worker: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="DETOK_WORKER",
+            metavar="ENDPOINT",
+            help="Make the text in this `detok worker`; several share the work.",
+            show_default=False,
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     channels: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +123,7 @@ def command(
         "tokenizer": tokenizer,
         "engine": engine,
         "engine_options": _options(engine_option),
+        "worker": worker,
         "channels": channels,
         "byte_fallback": None if byte_fallback is None else byte_fallback.value,
         "max_model_len": max_model_len,

@@ -10,7 +10,6 @@ from typing import Any, SupportsIndex
 from uuid import uuid4
 
 from ..core.ids import as_ids
-from ..core.request.batch import BatchDecoder
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..core.request.request import FinishReason
@@ -18,6 +17,7 @@ from ..engines.base import Engine, EngineOutput, EngineRequest
 from ..errors import EngineError, OptionError
 from ..tokenizers import Tokenizer
 from .aborts import Aborts
+from .detokenizer import Detokenizer, InProcess
 from .metrics import FrontendMetrics
 from .pending import OpenRequest, Outlet, Pending
 
@@ -50,10 +50,17 @@ class OutputProcessor:
         engine: Where ids come from. It is closed with this object.
         chunk_size: So many rows of a step are decoded at once; then others on the event loop have their turn.
         metrics: Where it counts; its own if None.
+        detokenizer: Where it decodes: on the loop itself if None, or in processes of their own, by `OutOfProcess`.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, engine: Engine, *, chunk_size: int = CHUNK_SIZE, metrics: FrontendMetrics | None = None
+        self,
+        tokenizer: Tokenizer,
+        engine: Engine,
+        *,
+        chunk_size: int = CHUNK_SIZE,
+        metrics: FrontendMetrics | None = None,
+        detokenizer: Detokenizer | None = None,
     ) -> None:
         if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:
             raise OptionError(option="chunk_size", value=chunk_size, accepted="it is an integer of at least 1")
@@ -61,7 +68,7 @@ class OutputProcessor:
         self.engine = engine
         self.metrics = FrontendMetrics() if metrics is None else metrics
         self._chunk_size = chunk_size
-        self._batch = BatchDecoder(tokenizer)
+        self._detokenizer: Detokenizer = InProcess(tokenizer) if detokenizer is None else detokenizer
         self._requests: dict[str, OpenRequest] = {}
         self._name = uuid4().hex[:8]
         self._numbers = count()
@@ -142,7 +149,7 @@ class OutputProcessor:
             self._reader = asyncio.create_task(self._read())
         # With a number, so that late rows of a request that ended are never those of another.
         request = OpenRequest(f"{request_id or self._name}-{next(self._numbers)}", outlet)
-        self._batch.open(request.id, ids, options)
+        self._detokenizer.open(request.id, ids, options)
         self._requests[request.id] = request
         sampling = {} if sampling is None else dict(sampling)
         if options.max_tokens is not None:
@@ -165,18 +172,19 @@ class OutputProcessor:
     async def _read(self) -> None:
         """Take the engine's batches, as long as there are any."""
         try:
+            await self._detokenizer.start()
             async for outputs in self.engine.outputs():
                 for start in range(0, len(outputs), self._chunk_size):
-                    self._step(outputs[start : start + self._chunk_size])
+                    await self._step(outputs[start : start + self._chunk_size])
                     self._waiting_rows = max(0, len(outputs) - start - self._chunk_size)
                     await asyncio.sleep(0)
-            self._fail(EngineError("its outputs ended"))
+            await self._fail(EngineError("its outputs ended"))
         except Exception as error:
             failure = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
             failure.__cause__ = None if failure is error else error
-            self._fail(failure)
+            await self._fail(failure)
 
-    def _step(self, outputs: Sequence[EngineOutput]) -> None:
+    async def _step(self, outputs: Sequence[EngineOutput]) -> None:
         """Decode one slice of a batch, and hand out what is due."""
         requests, metrics = self._requests, self.metrics
         known = [one for one in outputs if one.request_id in requests]
@@ -185,7 +193,7 @@ class OutputProcessor:
         if not rows:
             return
         start = perf_counter()
-        given = self._batch.step(rows)
+        given = await self._detokenizer.step(rows)
         seconds = perf_counter() - start
         each = seconds / len(rows)
         tokens = coalesced = due = 0
@@ -228,24 +236,24 @@ class OutputProcessor:
         """Take out a request whose consumer has gone; say whether it was still open."""
         if self._requests.pop(request.id, None) is None:
             return False
-        self._batch.release(request.id)
+        self._detokenizer.release(request.id)
         self.metrics.request_seconds.observe(request.seconds)
         return True
 
-    def _fail(self, failure: EngineError) -> None:
+    async def _fail(self, failure: EngineError) -> None:
         """The engine is no more: end all requests."""
         self._failure = failure
-        self._end_all("error", failure)
+        await self._end_all("error", failure)
 
-    def _end_all(self, finish_reason: FinishReason, error: Exception | None) -> None:
+    async def _end_all(self, finish_reason: FinishReason, error: Exception | None) -> None:
         for request in list(self._requests.values()):
-            decoder = self._batch.request(request.id)
-            self._forget(request)
             try:
-                output = decoder.finish(finish_reason)
+                output = await self._detokenizer.finish(request.id, finish_reason)
             except Exception:
                 output = RequestOutput()
                 output.finish_reason = finish_reason
+            if not self._forget(request):
+                continue
             output.error = error
             self.metrics.errors.add(error is not None)
             request.outlet.put(output)
@@ -261,8 +269,9 @@ class OutputProcessor:
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)
-        self._end_all("abort", None)
+        await self._end_all("abort", None)
         await self._aborts.sent()
+        await self._detokenizer.close()
         await self.engine.close()
 
     async def __aenter__(self) -> OutputProcessor:
@@ -273,4 +282,4 @@ class OutputProcessor:
 
     def _held_tokens(self) -> int:
         silent = [request for request in self._requests.values() if request.silent]
-        return sum(request.silent for request in silent if self._batch.request(request.id).held)
+        return sum(request.silent for request in silent if self._detokenizer.holds(request.id))

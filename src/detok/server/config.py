@@ -34,6 +34,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """As `open_engine` takes it; and "replay", which says the samples that come with detok."""
 
     engine_options: dict[str, Any] = {}  # msgspec copies an empty one
+    worker: str | list[str] | None = None
+    """The address of a `detok worker` with the same tokenizer, or of several: text is made there. None: in this process."""
+
     channels: str | None = None
     """The name of a channel table: reasoning and tool calls become fields of their own in chat completions."""
 

@@ -14,6 +14,7 @@ from ..data import sample, sample_names
 from ..engines.base import Engine
 from ..engines.opening import open_engine
 from ..errors import EncodeUnsupported, OptionError
+from ..frontend.detokenizer import OutOfProcess
 from ..frontend.metrics import FrontendMetrics, Registry
 from ..frontend.processor import OutputProcessor
 from ..prompts.lengths import LengthLimits
@@ -107,7 +108,11 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         name=name,
         tokenizer=tokenizer,
         frontend=OutputProcessor(
-            tokenizer, _engine(config, tokenizer), chunk_size=CHUNK_SIZE, metrics=FrontendMetrics(registry, model=name)
+            tokenizer,
+            _engine(config, tokenizer),
+            chunk_size=CHUNK_SIZE,
+            metrics=FrontendMetrics(registry, model=name),
+            detokenizer=None if config.worker is None else OutOfProcess(config.worker, tokenizer),
         ),
         limits=lengths,
         max_model_len=config.max_model_len,

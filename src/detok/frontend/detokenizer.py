@@ -1,0 +1,146 @@
+"""Where an `OutputProcessor` decodes: here, or in detokenizer processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from ..core.request.batch import BatchDecoder
+from ..core.request.options import RequestOptions
+from ..core.request.output import RequestOutput
+from ..core.request.request import FinishReason
+from ..errors import DetokError, UnknownRequest
+from ..tokenizers import Tokenizer
+from ..tokenizers.reading import library
+
+__all__ = ["Detokenizer", "InProcess", "OutOfProcess"]
+
+Rows = Sequence[tuple[Any, ...]]
+"""As `BatchDecoder.step` takes them."""
+
+
+class Detokenizer(Protocol):
+    """A table of open requests that is fed rows."""
+
+    async def start(self) -> None:
+        """Begin; called once, on the loop that all else is called on."""
+        ...
+
+    def open(self, request_id: str, prompt_ids: Sequence[int], options: RequestOptions) -> None:
+        """Begin a request. Errors as ``tokenizer.request``."""
+        ...
+
+    async def step(self, rows: Rows) -> Sequence[RequestOutput]:
+        """Return the output of each row."""
+        ...
+
+    async def finish(self, request_id: str, finish_reason: FinishReason) -> RequestOutput:
+        """End a request, and return what is still due."""
+        ...
+
+    def release(self, request_id: str) -> None:
+        """Forget a request, if it is open."""
+        ...
+
+    def holds(self, request_id: str) -> bool:
+        """Whether an open request holds something back, as far as is known here."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class InProcess:
+    """
+    On the event loop itself, by a `BatchDecoder`.
+
+    Args:
+        tokenizer: Whose ids they are.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._batch = BatchDecoder(tokenizer)
+
+    async def start(self) -> None:
+        """Nothing has to be begun."""
+
+    def open(self, request_id: str, prompt_ids: Sequence[int], options: RequestOptions) -> None:
+        """See `Detokenizer`."""
+        self._batch.open(request_id, prompt_ids, options)
+
+    async def step(self, rows: Rows) -> Sequence[RequestOutput]:
+        """See `Detokenizer`."""
+        return self._batch.step(rows)
+
+    async def finish(self, request_id: str, finish_reason: FinishReason) -> RequestOutput:
+        """See `Detokenizer`."""
+        return self._batch.close(request_id, finish_reason)
+
+    def release(self, request_id: str) -> None:
+        """See `Detokenizer`."""
+        if request_id in self._batch:
+            self._batch.release(request_id)
+
+    def holds(self, request_id: str) -> bool:
+        """See `Detokenizer`."""
+        return request_id in self._batch and bool(self._batch.request(request_id).held)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class OutOfProcess:
+    """
+    In detokenizer processes (`detok worker`), which may be killed and started again at any time.
+
+    Args:
+        endpoints: Of one worker or several; a request stays with one.
+        tokenizer: What the workers have to have loaded, too.
+        settings: For `AsyncDetokenizerClient`.
+
+    Raises:
+        MissingExtra: pyzmq or msgspec is not installed.
+        OptionError: A setting is not possible.
+    """
+
+    def __init__(self, endpoints: str | Sequence[str], tokenizer: Tokenizer, **settings: Any) -> None:
+        library("zmq", extra="worker", purpose="a detokenizer worker")
+        from .async_client import AsyncDetokenizerClient
+
+        self._client = AsyncDetokenizerClient(endpoints, fingerprint=tokenizer.fingerprint, **settings)
+        self._is_open = False
+
+    async def start(self) -> None:
+        """See `Detokenizer`."""
+        await self._client.__aenter__()
+        self._is_open = True
+
+    def open(self, request_id: str, prompt_ids: Sequence[int], options: RequestOptions) -> None:
+        """See `Detokenizer`."""
+        self._client.open(request_id, prompt_ids, options)
+
+    async def step(self, rows: Rows) -> Sequence[RequestOutput]:
+        """See `Detokenizer`. Errors as `AsyncDetokenizerClient.step`."""
+        return [output for _, output in await self._client.step(rows)]
+
+    async def finish(self, request_id: str, finish_reason: FinishReason) -> RequestOutput:
+        """See `Detokenizer`."""
+        ((_, output),) = await self._client.step([(request_id, [], finish_reason, None, None)])
+        return output
+
+    def release(self, request_id: str) -> None:
+        """See `Detokenizer`."""
+        with suppress(UnknownRequest):
+            self._client.abort(request_id)
+
+    def holds(self, request_id: str) -> bool:
+        """Not known here: the worker's own metrics say it."""
+        return False
+
+    async def close(self) -> None:
+        """See `Detokenizer`."""
+        if self._is_open:
+            with suppress(DetokError):
+                await self._client.close()
