@@ -45,7 +45,7 @@ def test_reply_has_the_shape_of_the_documentation() -> None:
     """Element by element, as a client in another language reads it; what is new at the end is ignored by it."""
     reply = wire.Reply(1, "client", 1, 4, ["a", "b"], {1: wire.Output([9], "stop", 9, [10])}, [wire.Saved(8, 3, b"snap")])
     plain = msgspec.msgpack.decode(wire.encode(reply))
-    output = [[9], "stop", 9, [10], None, None, None, None, None, None, False]
+    output = [[9], "stop", 9, [10], None, None, None, None, None, None, False, 0]
     assert plain == [12, 1, "client", 1, 4, ["a", "b"], {1: output}, [[8, 3, b"snap"]], [], [], False]
     assert wire.decode_from_worker(msgspec.msgpack.encode([*plain, "new"])) == reply
 

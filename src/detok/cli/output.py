@@ -32,7 +32,7 @@ def write_json(value: Any) -> None:
 def plain_ending(end: RequestOutput) -> dict[str, Any]:
     """How a request ended, for JSON."""
     names = ("finish_reason", "stop_reason", "tokens_kept", "dropped_token_ids", "text_end")
-    return {name: getattr(end, name) for name in names}
+    return {**{name: getattr(end, name) for name in names}, "dropped_token_ids": list(end.dropped_token_ids)}
 
 
 def plain_held(held: str | bytes) -> Any:

@@ -144,6 +144,8 @@ class Decoder:
         elif fields:
             option, value = next(iter(fields.items()))
             raise OptionError(option=option, value=value, accepted="give options, or each by name, not both")
+        elif not isinstance(options, RequestOptions):
+            raise OptionError(option="options", value=options, accepted="they are detok.RequestOptions")
         plan = self.plan(options)
         return RequestDecoder(plan, Progress(plan, plan.machine.behind(prompt_ids)))
 

@@ -61,5 +61,5 @@ class DecodeOptions:
 def check_choice(option: str, value: object, accepted: tuple[object, ...]) -> None:
     """Raise `OptionError` if a value is none of those that are accepted."""
     # By identity of type too: 1 is no True here, so that options that are equal are also written alike.
-    if not any(value is one or (isinstance(one, str) and value == one) for one in accepted):
+    if not any(value is one or (isinstance(one, str) and isinstance(value, str) and value == one) for one in accepted):
         raise OptionError(option=option, value=value, accepted=f"it is one of {', '.join(map(repr, accepted))}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -109,14 +110,23 @@ def _plain(value: Any, kinds: Kinds) -> Any:
     if isinstance(value, (tuple, list)):
         items = [_plain(item, kinds) for item in value]
         return {name: items} if name in kinds else items
-    return {"bytes": value.hex()} if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    # JSON has no infinity, and msgpack no integer of more than 64 bits.
+    if isinstance(value, float) and not isfinite(value):
+        return {"float": repr(value)}
+    return {"int": str(value)} if isinstance(value, int) and abs(value) >> 63 else value
 
 
 def _state(value: Any, kinds: Kinds) -> Any:
     if isinstance(value, dict):
         ((name, content),) = value.items()
-        return bytes.fromhex(content) if name == "bytes" else kinds[name](*(_state(item, kinds) for item in content))
+        plain = _PLAIN.get(name)
+        return plain(content) if plain is not None else kinds[name](*(_state(item, kinds) for item in content))
     return tuple(_state(item, kinds) for item in value) if isinstance(value, (list, tuple)) else value
+
+
+_PLAIN: Mapping[str, Callable[[Any], Any]] = {"bytes": bytes.fromhex, "float": float, "int": int}
 
 
 def _checksum(value: Any, before: int = 0) -> int:

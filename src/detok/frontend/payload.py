@@ -27,7 +27,7 @@ def output_to_wire(output: RequestOutput, token_ids: Sequence[int]) -> Output:
         None if output.token_ids == token_ids else output.token_ids,
         output.finish_reason,
         output.stop_reason,
-        output.dropped_token_ids,
+        list(output.dropped_token_ids),
         output.tokens_kept,
         output.text_end,
         None if output.error is None else problem_of(output.error),
@@ -35,6 +35,7 @@ def output_to_wire(output: RequestOutput, token_ids: Sequence[int]) -> Output:
         None if output.segments is None else list(map(_segment, output.segments)),
         output.channels,
         output.cumulative,
+        output.retracted_tokens,
     )
 
 
@@ -56,6 +57,8 @@ def output_from_wire(text: str, token_ids: list[int], wire: Output) -> RequestOu
         output.channels = [ChannelDelta(*delta) for delta in wire.channels]
     if wire.cumulative:
         output.cumulative = True
+    if wire.retracted_tokens:
+        output.retracted_tokens = wire.retracted_tokens
     return output
 
 

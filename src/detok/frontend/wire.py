@@ -193,6 +193,7 @@ class Output(msgspec.Struct, array_like=True):
     segments: list[Any] | None = None
     channels: list[Any] | None = None
     cumulative: bool = False
+    retracted_tokens: int = 0
 
 
 class Reply(msgspec.Struct, array_like=True, tag=12):

@@ -87,9 +87,9 @@ def test_harmony_is_routed_by_its_headers() -> None:
         ]
     )  # fmt: skip
     assert deltas == [
-        ChannelDelta("reasoning", "hm", 1, "<|channel|>analysis"),
-        ChannelDelta("tool", "{}", 2, "assistant<|channel|>commentary to=functions.f <|constrain|>json"),
-        ChannelDelta("content", "42", 3, "assistant<|channel|>final"),
+        ChannelDelta("reasoning", "hm", 0, "<|channel|>analysis"),
+        ChannelDelta("tool", "{}", 1, "assistant<|channel|>commentary to=functions.f <|constrain|>json"),
+        ChannelDelta("content", "42", 2, "assistant<|channel|>final"),
     ]
 
 

@@ -88,7 +88,7 @@ def test_stop_in_a_byte_run_cuts_ids_that_came_before(words: detok.Tokenizer) ->
     assert [request.feed([token_id]).token_ids for token_id in (2, 11, 12)] == [[2], [11], [12]]
     output = request.feed([13, 2])
     assert (output.text, output.stop_reason, output.tokens_kept) == ("", "\n", 2)
-    assert (output.token_ids, output.dropped_token_ids) == ([], [12, 13, 2])
+    assert (output.token_ids, output.dropped_token_ids, output.retracted_tokens) == ([], [13, 2], 1)
     for kind in ("cumulative", "final"):
         request = words.request(stop="\n", output=kind)
         outputs = [request.feed([token_id]) for token_id in (2, 11, 12, 13, 2)[:4]]
@@ -149,7 +149,7 @@ def test_min_tokens_holds_for_every_kind_of_stop(words: detok.Tokenizer) -> None
 def test_after_stop_keep_keeps_ids_and_logprobs(words: detok.Tokenizer) -> None:
     """The text is cut all the same; the tokens behind it stay, with nothing of the text."""
     output = words.request(stop="end", after_stop="keep").feed([2, 3, 4, 5], [-1.0, -2.0, -3.0, -4.0])
-    assert (output.text, output.token_ids, output.tokens_kept, output.dropped_token_ids) == ("the ", [2, 3, 4, 5], 4, [])
+    assert (output.text, output.token_ids, output.tokens_kept, output.dropped_token_ids) == ("the ", [2, 3, 4, 5], 4, ())
     assert output.logprobs is not None
     assert [(entry.token, entry.logprob) for entry in output.logprobs] == [("the", -1.0), (" ", -2.0), ("", -3.0), ("", -4.0)]
 
@@ -390,3 +390,12 @@ def test_end_of_sequence_is_that_of_the_tokenizer() -> None:
     assert (output.text, output.finish_reason, output.stop_reason, output.tokens_kept) == ("Hi", "stop", None, 3)
     assert tokenizer.request(ignore_eos=True).feed(ids).text == "HiH"
     assert tokenizer.request(eos_token_ids=[]).feed(ids).finish_reason is None
+
+
+def test_stop_of_any_length_is_no_stop(words: detok.Tokenizer) -> None:
+    """A stop is bounded, since what it may hold back is."""
+    assert words.request(stop="a" * 4096).feed([2]).text == "the"
+    with pytest.raises(detok.OptionError, match=r"stop\[0\]=.* it is longer than 4,096 characters"):
+        words.request(stop="a" * 4097)
+    with pytest.raises(detok.OptionError, match="lone surrogate"):
+        words.request(stop="a\ud800")

@@ -107,7 +107,7 @@ def test_what_is_held_is_bounded() -> None:
     state, _ = matcher.scan(matcher.start, "a" + "b" * 3 * MAX_LENGTH)
     assert state.held == 0
     state, _ = matcher.scan(matcher.start, "a" * 3 * MAX_LENGTH)
-    assert (state.held, len(state.window)) == (MAX_LENGTH - 1, MAX_LENGTH + 63)
+    assert (state.held, len(state.window)) == (MAX_LENGTH - 1, MAX_LENGTH + 64)
     _, match = matcher.scan(state, "c")
     assert match is not None
     assert match.length == MAX_LENGTH

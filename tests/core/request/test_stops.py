@@ -52,8 +52,7 @@ def test_memory_of_moves_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
                 break
         found = [text.find(one) + 3 for one in ("abc", "bcd") if one in text]
         assert (min(found) if found else None) == (end if match is not None else None)
-    remembered = [stop.idle, *stop._candidates.values()]
-    assert sum(len(node.moves) + len(node.chars) for node in remembered) <= 52
+    assert sum(len(node.moves) + len(node.chars) + len(node.children) for node in stop._known) <= 52
 
 
 @pytest.mark.parametrize("stop", ["]", "^", "-", "\\", "[a-z]", "a^", "\n", "🦜", "\u0301e", "ก", "\x00", "\ud800"])

@@ -234,7 +234,7 @@ class _Lane:
         self._due = self._collected.until_due()
         return output
 
-    def note(self, undecided: tuple[int, Node, str], after: Place) -> bool:
+    def note(self, undecided: tuple[Node, str], after: Place) -> bool:
         """Remember a token whose part of the text is still open, if these are few; say whether they are."""
         if after.settled:
             self.tiling.clear()

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ...errors import OptionError
+from ..ids import as_id
 from .segments import Segment, Special, Text
 from .stops import StopStrings, stop_strings
 
@@ -22,19 +25,30 @@ CONTENT, REASONING, TOOL = "content", "reasoning", "tool"
 HEADER = "header"
 """A channel whose text is not given out, but becomes the `header` of the part behind it."""
 
+# A header is a few words. What is longer is none: it comes out as content.
+MAX_HEADER = 512
+# So much text is looked at for a delimiter at once, so that many in one step cost no more each.
+CHUNK = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Delimiter:
     """What ends a channel: it is in neither channel's text."""
 
     at: str | int
-    """A text, wherever it stands, or the text of a special token; or the id of a token, special or not."""
+    """A text, over any number of ordinary tokens, or the text of one special token; or the id of a token, special or not."""
 
     to: str
     """The channel that begins."""
 
     routes: tuple[tuple[str, str], ...] = ()
     """Behind a header: the first of these whose text is in it says which channel begins, not ``to``."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.at, str):
+            object.__setattr__(self, "at", as_id(self.at, where="Delimiter.at"))
+        elif not self.at:
+            raise OptionError(option="Delimiter.at", value=self.at, accepted="it is a text or a token id")
 
     def target(self, header: str) -> str:
         """The channel that begins behind a header."""
@@ -57,19 +71,32 @@ class ChannelTable:
     """By channel."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.delimiters, Mapping) or not self.delimiters:
+            raise OptionError(option="delimiters", value=self.delimiters, accepted="they are given by channel")
         for channel, delimiters in self.delimiters.items():
+            where = f"delimiters[{channel!r}]"
+            if not isinstance(delimiters, tuple) or not all(isinstance(one, Delimiter) for one in delimiters):
+                raise OptionError(option=where, value=delimiters, accepted="it is a tuple of detok.Delimiter")
             for delimiter in delimiters:
                 for to in (delimiter.to, *(to for _, to in delimiter.routes)):
-                    self._check(to, f"delimiters[{channel!r}]")
+                    self._check(to, where)
         self._check(self.start, "start")
 
     def _check(self, channel: str, where: str) -> None:
-        if channel not in self.delimiters:
+        if not isinstance(channel, str) or channel not in self.delimiters:
             raise OptionError(option=where, value=channel, accepted=f"the table has the channels {', '.join(self.delimiters)}")
 
     def starting_in(self, channel: str) -> ChannelTable:
         """Return the same table for outputs that begin in another channel, as behind a prompt that ends in ``<think>``."""
         return replace(self, start=channel)
+
+    @property
+    def plain_channel(self) -> str:
+        """Where text goes that has no header."""
+        return next(
+            (channel for channel in (CONTENT, self.start, *self.delimiters) if channel in self.delimiters and channel != HEADER),
+            HEADER,
+        )
 
     @property
     def token_ids(self) -> frozenset[int]:
@@ -89,7 +116,7 @@ class ChannelDelta(NamedTuple):
     channel: str
     text: str
     part: int
-    """Which part of the output it is of, from 0: two tool calls in a row are two parts."""
+    """Which part of the output it is of, from 0 on: two tool calls in a row are two parts."""
 
     header: str = ""
     """What the model wrote before the part to say what it is, such as ``commentary to=functions.weather``."""
@@ -118,7 +145,8 @@ class ChannelSplitter:
 
     def __init__(self, table: ChannelTable, state: SplitterState | None = None) -> None:
         self._table = table
-        self.state = SplitterState(table.start) if state is None else state
+        # The first part begins behind a header, if there is one.
+        self.state = SplitterState(table.start, part=-(table.start == HEADER)) if state is None else state
 
     def copy(self) -> ChannelSplitter:
         """Return another one that stands here too."""
@@ -142,21 +170,27 @@ class ChannelSplitter:
         return deltas
 
     def _text(self, text: str, deltas: list[ChannelDelta]) -> None:
-        while text:
-            strings = self._strings()
-            if strings is None:
-                self._give(text, deltas)
-                return
-            candidate, match = strings.scan(strings.candidate(self.state.held), text)
-            whole = self.state.held + text
-            if match is None:
-                self._give(whole[: len(whole) - candidate.length], deltas)
-                self.state = self.state._replace(held=candidate.text)
-                return
-            end = len(self.state.held) + match.end
-            self._give(whole[: end - match.length], deltas)
-            self._move(self._delimiter(match.reason))
-            text = whole[end:]
+        place = 0
+        while place < len(text):
+            place += self._chunk(text[place : place + CHUNK], deltas)
+
+    def _chunk(self, text: str, deltas: list[ChannelDelta]) -> int:
+        """Take text up to a delimiter, and return how much that was."""
+        strings = self._strings()
+        if strings is None:
+            self._give(text, deltas)
+            return len(text)
+        held = self.state.held
+        candidate, match = strings.scan(strings.candidate(held), text)
+        whole = held + text
+        self.state = self.state._replace(held="")
+        if match is None:
+            self._give(whole[: len(whole) - candidate.length], deltas)
+            self.state = self.state._replace(held=candidate.text)
+            return len(text)
+        self._give(whole[: len(held) + match.end - match.length], deltas)
+        self._move(self._delimiter(match.reason))
+        return match.end
 
     def _special(self, special: Special, deltas: list[ChannelDelta]) -> None:
         delimiter = self._delimiter(special.token_id) or self._delimiter(special.text)
@@ -181,9 +215,12 @@ class ChannelSplitter:
         if not text:
             return
         if self.state.channel == HEADER:
-            self.state = self.state._replace(header=self.state.header + text)
-        else:
-            deltas.append(ChannelDelta(self.state.channel, text, self.state.part, self.state.header))
+            text = self.state.header + text
+            if len(text) <= MAX_HEADER:
+                self.state = self.state._replace(header=text)
+                return
+            self.state = SplitterState(self._table.plain_channel, part=self.state.part + 1)
+        deltas.append(ChannelDelta(self.state.channel, text, self.state.part, self.state.header))
 
     def _move(self, delimiter: Delimiter | None) -> None:
         assert delimiter is not None
@@ -195,13 +232,8 @@ class ChannelSplitter:
 
 def joined_deltas(deltas: Sequence[ChannelDelta]) -> list[ChannelDelta]:
     """Return the deltas with neighbours of one part as one."""
-    whole: list[ChannelDelta] = []
-    for delta in deltas:
-        if whole and whole[-1].part == delta.part:
-            whole[-1] = whole[-1]._replace(text=whole[-1].text + delta.text)
-        else:
-            whole.append(delta)
-    return whole
+    parts = [list(group) for _, group in groupby(deltas, attrgetter("part"))]
+    return [part[0]._replace(text="".join(delta.text for delta in part)) for part in parts]
 
 
 _THINK = (Delimiter("<think>", REASONING),)
@@ -241,8 +273,11 @@ def channel_table(value: object) -> ChannelTable | None:
     if isinstance(value, str) and value in CHANNEL_TABLES:
         return CHANNEL_TABLES[value]
     if isinstance(value, Mapping) and value.keys() == {"start", "delimiters"}:
-        rows = value["delimiters"].items()
-        return ChannelTable(value["start"], {name: tuple(_delimiter(*one) for one in row) for name, row in rows})
+        try:
+            rows = {name: tuple(_delimiter(*one) for one in row) for name, row in value["delimiters"].items()}
+        except (TypeError, ValueError, AttributeError):
+            rows = {}
+        return ChannelTable(value["start"], rows)
     accepted = f"it is one of {', '.join(map(repr, CHANNEL_TABLES))}, or a detok.ChannelTable"
     raise OptionError(option="channels", value=value, accepted=accepted)
 

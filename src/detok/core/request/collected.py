@@ -42,10 +42,11 @@ class Collected:
         if self._kind == "delta" and self._interval == 1:
             return new
         self._texts.append(new.text)
+        # A stop may have cut ids that came in steps before.
+        retracted = min(new.retracted_tokens, len(self._ids))
+        del self._ids[len(self._ids) - retracted :]
+        new.retracted_tokens -= retracted
         self._ids += new.token_ids
-        if new.tokens_kept is not None:
-            # A stop may have cut ids that came in steps before.
-            del self._ids[max(0, new.tokens_kept - (self._sent if self._kind == "delta" else 0)) :]
         self._logprobs = _more(self._logprobs, new.logprobs)
         self._segments = _more(self._segments, new.segments)
         self._channels = _more(self._channels, new.channels)
@@ -68,8 +69,11 @@ class Collected:
         output = RequestOutput("".join(self._texts), list(self._ids))
         output.cumulative = self._kind != "delta"
         output.logprobs = None if self._logprobs is None else list(self._logprobs)
-        output.segments = None if self._segments is None else joined(self._segments)
-        output.channels = None if self._channels is None else joined_deltas(self._channels)
+        # Joined once and for all, so that a cumulative output costs no more than its text.
+        self._segments = None if self._segments is None else joined(self._segments)
+        self._channels = None if self._channels is None else joined_deltas(self._channels)
+        output.segments = None if self._segments is None else list(self._segments)
+        output.channels = None if self._channels is None else list(self._channels)
         for field in END_FIELDS:
             if field in new.__dict__:
                 setattr(output, field, getattr(new, field))

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, NamedTuple
 
-from ...errors import OptionError
+from ...errors import OptionError, TokenTypeError
 from ..ids import as_id
 
 __all__ = ["Ledger", "Logprob", "TokenLogprob", "TopLogprob", "as_logprobs", "chat_logprobs", "completion_logprobs"]
@@ -41,7 +42,7 @@ class TopLogprob(NamedTuple):
     token_id: int
     logprob: float
     token: str
-    """What it would have added to the text in this place, as far as that is whole characters."""
+    """What it would have added to the text in this place, as far as that is whole characters; of a special token its surface."""
 
     bytes: bytes
 
@@ -114,14 +115,19 @@ class Ledger:
             ends: It was the last, so that each entry has what there is of it.
         """
         self._text += text
-        given = []
-        while self._lengths and (ends or self._lengths[0] <= len(self._text)):
-            entry, length = self._entries.pop(0), self._lengths.pop(0)
-            token, self._text = self._text[:length], self._text[length:]
+        given: list[TokenLogprob] = []
+        place = 0
+        for entry, length in zip(self._entries, self._lengths, strict=False):
+            if not ends and place + length > len(self._text):
+                break
+            token = self._text[place : place + length]
+            place += length
             token_id, logprob, _, data, _, _, rank, top = entry
             given.append(TokenLogprob(token_id, logprob, token, data, self._chars, self._bytes, rank, top))
             self._chars += len(token)
             self._bytes += len(token) if token.isascii() else len(token.encode("utf-8", "surrogatepass"))
+        del self._entries[: len(given)], self._lengths[: len(given)]
+        self._text = self._text[place:]
         return given
 
     def drop(self, count: int) -> None:
@@ -131,31 +137,50 @@ class Ledger:
             del self._lengths[len(self._entries) :]
 
 
-def as_logprobs(values: Iterable[Any], count: int) -> list[Logprob]:
+def as_logprobs(values: Iterable[Any], tokens: int) -> list[Logprob]:
     """
-    Return what an engine says of each token; a number is a logprob without alternatives.
+    Return what an engine says of each token, in plain numbers; a number is a logprob without alternatives.
 
     Raises:
         OptionError: There are not as many as tokens, or one is neither a number, None nor a `Logprob`.
+        TokenTypeError: An alternative is no token id.
     """
-    given = list(values)
-    if len(given) != count:
-        raise OptionError(option="logprobs", value=given, accepted=f"there are {len(given)} for {count} token ids")
-    return [_as_logprob(value, position) for position, value in enumerate(given)]
+    given = _listed(values, "logprobs", "it is a list, with one for each token id")
+    if len(given) != tokens:
+        raise OptionError(option="logprobs", value=given, accepted=f"there are {len(given)} for {tokens} token ids")
+    return [_as_logprob(value, f"logprobs[{position}]") for position, value in enumerate(given)]
 
 
-def _as_logprob(value: Any, position: int) -> Logprob:
-    if isinstance(value, Logprob):
-        if value.logprob is not None:
-            _number(value.logprob, f"logprobs[{position}].logprob")
-        for place, pair in enumerate(value.top):
-            where = f"logprobs[{position}].top[{place}]"
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise OptionError(option=where, value=pair, accepted="it is a pair of token id and logprob")
-            as_id(pair[0], where=where)
-            _number(pair[1], where)
-        return value
-    return Logprob(None if value is None else _number(value, f"logprobs[{position}]"))
+def _listed(values: Any, where: str, accepted: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise OptionError(option=where, value=values, accepted=accepted) from None
+
+
+def _as_logprob(value: Any, where: str) -> Logprob:
+    if value is None:
+        return Logprob(None)
+    if not isinstance(value, Logprob):
+        return Logprob(_number(value, where))
+    top = []
+    for place, pair in enumerate(_listed(value.top, f"{where}.top", PAIRS)):
+        inner = f"{where}.top[{place}]"
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise OptionError(option=inner, value=pair, accepted=PAIRS)
+        top.append((as_id(pair[0], where=inner), _number(pair[1], inner)))
+    number = None if value.logprob is None else _number(value.logprob, f"{where}.logprob")
+    return Logprob(number, None if value.rank is None else _rank(value.rank, f"{where}.rank"), tuple(top))
+
+
+PAIRS = "they are pairs of token id and logprob"
+
+
+def _rank(value: Any, where: str) -> int:
+    try:
+        return as_id(value)
+    except TokenTypeError:
+        raise OptionError(option=where, value=value, accepted="it is an integer, or None") from None
 
 
 def _number(value: Any, where: str) -> float:
@@ -195,7 +220,7 @@ def completion_logprobs(entries: Iterable[TokenLogprob], *, offset: int = 0, as_
     Return the `logprobs` of a choice of OpenAI's completions.
 
     That shape has a dictionary of alternatives by string. Of those whose strings are the same, the most likely has it for its
-    key, and the others "token_id:N", so that none is lost.
+    key, and the others "token_id:N", with "#2" and so on behind it if that is taken too, so that none is lost.
 
     Args:
         entries: Of a `RequestOutput`.
@@ -214,8 +239,8 @@ def completion_logprobs(entries: Iterable[TokenLogprob], *, offset: int = 0, as_
 def _by_name(top: Iterable[TopLogprob], as_token_ids: bool) -> dict[str, float | None] | None:
     named: dict[str, float | None] = {}
     for entry in sorted(top, key=lambda entry: -entry.logprob):
-        name = _name(entry, as_token_ids)
-        named[_token_id_name(entry) if name in named else name] = _finite(entry.logprob)
+        names = chain([_name(entry, as_token_ids), by_id := _token_id_name(entry)], (f"{by_id}#{n}" for n in count(2)))
+        named[next(name for name in names if name not in named)] = _finite(entry.logprob)
     return named or None
 
 
@@ -228,4 +253,4 @@ def _token_id_name(entry: TokenLogprob | TopLogprob) -> str:
 
 
 def _finite(logprob: float | None) -> float | None:
-    return None if logprob is None else max(float(logprob), LEAST) if logprob == logprob else LEAST
+    return None if logprob is None else min(max(logprob, LEAST), -LEAST) if logprob == logprob else LEAST

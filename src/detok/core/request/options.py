@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NoReturn, get_args
@@ -16,6 +17,12 @@ __all__ = ["AfterFinish", "AfterStop", "OutputKind", "RequestOptions"]
 OutputKind = Literal["delta", "cumulative", "final"]
 AfterStop = Literal["cut", "keep"]
 AfterFinish = Literal["error", "ignore"]
+
+# What a stop may hold back is bounded by its length; and all that it may come to has to be remembered at once, or it is found out
+# again and again (`stops.MAX_MOVES`).
+MAX_STOP_LENGTH = 1 << 12
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +110,7 @@ class RequestOptions(DecodeOptions):
         timeout = self.stop_regex_timeout
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < float("inf"):
             _refuse("stop_regex_timeout", timeout, "it is a number of seconds above 0")
+        self._set("stop_regex_timeout", float(timeout))
         if not self.detokenize:
             self._needs_text()
 
@@ -154,7 +162,16 @@ def _texts(option: str, value: object) -> tuple[str, ...]:
             _refuse(f"{option}[{position}]", text, "it is a string")
         if not text:
             _refuse(f"{option}[{position}]", text, "an empty stop would end the text before it begins; leave it out")
-    return texts
+        if len(text) > MAX_STOP_LENGTH:
+            _refuse(
+                f"{option}[{position}]",
+                f"{text[:20]}…",
+                f"it is longer than {MAX_STOP_LENGTH:,} characters",
+            )
+        if _SURROGATE.search(text):
+            _refuse(f"{option}[{position}]", text, "no text has a lone surrogate in it, so it would never be found")
+    # Of subclasses of str, the text.
+    return tuple("".join((text,)) for text in texts)
 
 
 def _at_least(option: str, value: object, least: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .channels import ChannelDelta, joined_deltas
@@ -25,8 +26,11 @@ class RequestOutput:
     stop_reason: str | int | None = None
     """The stop string, pattern or token id that ended it; None for the end of sequence, and for other ends."""
 
-    dropped_token_ids: list[int] = []  # noqa: RUF012  # never changed, and written anew where it is not empty
-    """Ids that came, but stand behind the end. An open byte run may have let some of them out in outputs before."""
+    dropped_token_ids: Sequence[int] = ()
+    """Ids of the last step that stand behind the end."""
+
+    retracted_tokens: int = 0
+    """So many of the last ids in outputs before stand behind it too: an open byte run is decided later than its ids come."""
 
     tokens_kept: int | None = None
     """At the end: how many ids the request has in all, up to the one that completed the stop."""
@@ -73,10 +77,13 @@ class RequestOutput:
             return later
         if not later:
             return self
-        both = RequestOutput(self.text + later.text, self.token_ids + later.token_ids)
+        retracted = min(later.retracted_tokens, len(self.token_ids))
+        both = RequestOutput(self.text + later.text, self.token_ids[: len(self.token_ids) - retracted] + later.token_ids)
         for field in END_FIELDS:
             if field in later.__dict__:
                 both.__dict__[field] = later.__dict__[field]
+        if retracted:
+            both.retracted_tokens = later.retracted_tokens - retracted
         both.logprobs = _together(self.logprobs, later.logprobs)
         both.segments = _together(self.segments, later.segments)
         both.channels = _together(self.channels, later.channels)
@@ -101,7 +108,7 @@ class RequestOutput:
         return f"RequestOutput({given})"
 
 
-END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "tokens_kept", "text_end", "error")
+END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "retracted_tokens", "tokens_kept", "text_end", "error")
 _FIELDS = ("text", "token_ids", *END_FIELDS, "logprobs", "segments", "channels", "cumulative")
 
 

@@ -72,7 +72,7 @@ class Move(NamedTuple):
     after: Place
     length: int
     """Of the text that comes out, in characters."""
-    undecided: tuple[int, Node, str] | None
+    undecided: tuple[Node, str] | None
     """What `Tiling.steps` has to know of it; None if nobody will ask, as nothing is held before and after."""
 
 
@@ -138,7 +138,7 @@ class Places:
         there = self.at(after, candidate, place.ends)
         is_asked = candidate is not None and not (place.settled and there.settled)
         self._spend()
-        move = Move(SharedOutput(out, token_id), there, len(out), (token_id, after, text) if is_asked else None)
+        move = Move(SharedOutput(out, token_id), there, len(out), (after, text) if is_asked else None)
         place.moves[token_id] = move
         return move
 

@@ -10,7 +10,6 @@ from ...errors import UnknownTokenId
 from ..automaton import Machine, Node
 from ..options import DecodeOptions
 from ..snapshot import Envelope
-from ..texts import common_prefix
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
 from .channels import ChannelTable
@@ -18,9 +17,12 @@ from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .options import RequestOptions
 from .segments import Special
 from .stop_search import StopSearch
-from .tiling import rest
+from .tiling import agree, rest
 
 __all__ = ["Plan", "RequestedOf"]
+
+# Behind so much that is held, what an alternative would have made of it is not worked out.
+MAX_ADDED_BEHIND = 64
 
 
 class RequestedOf(Protocol):
@@ -73,7 +75,7 @@ class Plan:
     def ends_here(self, token_id: int, stop_reason: Any) -> bool:
         """Whether an engine that ended with "stop" means this last id, whose text is then no part of the answer."""
         if stop_reason is not None:
-            return bool(stop_reason == token_id) and not isinstance(stop_reason, str)
+            return bool(stop_reason == token_id)
         piece = self.decoder.vocabulary.piece(token_id)
         return token_id in self.ends or (piece is not None and piece.special)
 
@@ -123,8 +125,12 @@ class Plan:
         if piece.special and self._decoding.skip_special_tokens:
             return piece.text
         text, after = before.automaton.advance(before, token_id)
-        had, has = rest(before), text + rest(after)
-        added = has[len(common_prefix([had, has])) :]
+        had = rest(before)
+        if len(had) > MAX_ADDED_BEHIND:
+            # What is held is that long in an open byte run alone, where a token is its bytes.
+            return self._bytes(token_id).decode(errors="ignore")
+        has = text + rest(after)
+        added = has[agree(had, has) :]
         # U+FFFD stands for a part of a character, unless the token says it itself.
         return added if REPLACEMENT.encode() in self._bytes(token_id) else added.rstrip(REPLACEMENT)
 

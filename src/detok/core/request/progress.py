@@ -14,7 +14,7 @@ from .segments import Segmenter
 from .stop_regex import RegexState
 from .stop_search import SearchState
 from .stops import Candidate
-from .tiling import Tiling, rest
+from .tiling import Tiling, agree, rest
 
 __all__ = ["NEVER", "Progress"]
 
@@ -25,6 +25,8 @@ ALWAYS = 1 << 62
 
 # So many tokens may be undecided before it is looked whether they still are, if nobody wants their tiles.
 MAX_UNASKED = 16
+# So many tokens may wait for their tiles, if somebody does.
+MAX_WAITING = 4096
 
 
 class End(NamedTuple):
@@ -34,20 +36,34 @@ class End(NamedTuple):
     stop_reason: str | int | None
     kept: int
     """So many tokens belong to it."""
-    dropped: list[int]
-    """The ids behind these that had come to the stream."""
 
 
 class Progress:
     """All of a request that changes with a token."""
 
     __slots__ = (
-        "candidate", "count", "end", "given", "held", "ledger", "moves", "node", "patterns", "plan", "quick_until", "segmenter",
-        "splitter", "tiling", "whole",
+        "candidate",
+        "count",
+        "end",
+        "given",
+        "held",
+        "last",
+        "ledger",
+        "moves",
+        "node",
+        "patterns",
+        "plan",
+        "quick_until",
+        "segmenter",
+        "splitter",
+        "tiling",
+        "whole",
     )  # fmt: skip
 
     plan: Plan
     node: Node
+    last: Node
+    """Where the stream stood when it ended; until then without meaning."""
     whole: Table
     candidate: Candidate | None
     """Where the search for stop strings stands."""
@@ -80,6 +96,7 @@ class Progress:
         self.ledger = None
         self.segmenter = Segmenter() if plan.wants_segments else None
         self.splitter = None if plan.table is None else ChannelSplitter(plan.table)
+        self.last = node
         self.go_to(node)
 
     def copy(self) -> Progress:
@@ -120,7 +137,7 @@ class Progress:
             if after is after.automaton.settled:
                 self.tiling.clear()
             elif len(self.tiling.steps) < MAX_UNASKED:
-                self.tiling.steps.append((token_id, after, move[0]))
+                self.tiling.steps.append((after, move[0]))
             else:
                 return None
             if candidate is not self.candidate and candidate is not None:
@@ -187,24 +204,36 @@ class Progress:
     def _terminate(self, token_id: int, stop_reason: Any) -> str:
         """Take the id that stops the request, with or without its text; ``stop_reason`` is the engine's, if it gave one."""
         self.count += 1
-        shows = self.plan.options.include_stop_str_in_output and self.plan.options.detokenize
-        text, after = self.plan.shown(self.node, token_id) if shows else ("", self.node)
-        out = self._add(token_id, text, after)
-        if self.end is None:
-            own = token_id if token_id in self.plan.stop_ids else None
-            out += self._finish("stop", own if stop_reason is None else stop_reason)
-        return out
+        if stop_reason is None and token_id in self.plan.stop_ids:
+            stop_reason = token_id
+        if not self.plan.options.detokenize:
+            self._decide([0])
+            return self._finish("stop", stop_reason)
+        if not self.plan.options.include_stop_str_in_output:
+            self.tiling.steps.append((self.node, ""))
+            return self._finish("stop", stop_reason)
+        text, after = self.plan.shown(self.node, token_id)
+        self.tiling.steps.append((after, text))
+        # Its own text is none to search, but it may decide what was held before.
+        whole = text + rest(after)
+        own = agree(rest(self.node), whole)
+        self.tiling.end(rest(after))
+        return self._end_with("stop", stop_reason, whole[:own], whole[own:])
 
     def _finish(self, finish_reason: str, stop_reason: Any) -> str:
         """End the stream, and return all that was held, up to a stop that completes in it."""
         text = rest(self.node) if self.plan.options.detokenize else ""
         self.tiling.end(text)
-        self.node = self.node.automaton.finished
-        out = self._search(text)
+        return self._end_with(finish_reason, stop_reason, text)
+
+    def _end_with(self, finish_reason: str, stop_reason: Any, text: str, shown: str = "") -> str:
+        """Return what comes out of the last text, up to a stop that completes in it, and else what is shown behind it."""
+        self.last, self.node = self.node, self.node.automaton.finished
+        out = self._search(text, len(shown))
         if self.end is None:
-            out += self.held
+            out += self.held + shown
             self.held = ""
-            self._stop(finish_reason, stop_reason, self.count, [])
+            self._stop(finish_reason, stop_reason, self.count)
         self.go_to(self.node)
         return out
 
@@ -214,7 +243,7 @@ class Progress:
         if self.tiling or after is not after.automaton.settled:
             # Without a stop nobody asks where a token's text ends, if not for its tile.
             if self._is_asked or self.plan.search is not None:
-                self.tiling.steps.append((token_id, after, text))
+                self.tiling.steps.append((after, text))
         elif self._is_asked:
             self._decide([len(text)])
         out = self._search(text)
@@ -230,11 +259,19 @@ class Progress:
             self.tiling.clear()
         elif not (text or is_settled):
             self.tiling.take_steps()
-        elif self._is_asked or len(self.tiling.steps) > MAX_UNASKED:
-            self._decide(self.tiling.decided())
+        elif is_settled or (self._is_asked and self.tiling.is_ripe) or len(self.tiling.steps) > MAX_UNASKED:
+            self._decide(self.tiling.decided(ends=is_settled))
+        while self._is_asked and len(self.tiling) > MAX_WAITING:
+            self._decide(self.tiling.release())
 
-    def _search(self, text: str) -> str:
-        """Search the new text for stops; return what comes out of it, and end the request if one completed."""
+    def _search(self, text: str, shown: int = 0) -> str:
+        """
+        Search the new text for stops; return what comes out of it, and end the request if one completed.
+
+        Args:
+            text: What has become certain.
+            shown: So much certain text stands behind it in which no stop counts.
+        """
         search = self.plan.search
         if search is None or not text:
             return text
@@ -251,12 +288,12 @@ class Progress:
             return whole[: len(whole) - held]
         end = len(self.held) + silent + match.end
         self.held = ""
-        kept, dropped = self.count, []
+        kept = self.count
         if self.tiling:
-            index = self.tiling.first_with(len(whole) - end)
-            kept -= len(self.tiling) - 1 - index
-            dropped = self.tiling.cut(index)
-        self._stop("stop", match.reason, kept, dropped)
+            behind = self.tiling.cut(self.tiling.first_with(len(whole) - end + shown))
+            kept -= behind
+            self._drop(behind)
+        self._stop("stop", match.reason, kept)
         return whole[: end - match.length if search.holds else end]
 
     def _silent(self, text: str) -> int:
@@ -269,13 +306,16 @@ class Progress:
             return 0
         return max(0, len(text) - self.tiling.end_of(least - first))
 
-    def _stop(self, finish_reason: str, stop_reason: Any, kept: int, dropped: list[int]) -> None:
-        self.end = End(finish_reason, stop_reason, kept, dropped)
+    def _drop(self, count: int) -> None:
+        """Leave out the last tokens: they stand behind a stop."""
         if self.ledger is not None and self.plan.options.after_stop == "cut":
-            self.ledger.drop(len(dropped))
+            self.ledger.drop(count)
         if self.segmenter is not None:
-            self.segmenter.drop(len(dropped))
-        self._decide(self.tiling.decided(all_of_them=True))
+            self.segmenter.drop(count)
+
+    def _stop(self, finish_reason: str, stop_reason: Any, kept: int) -> None:
+        self.end = End(finish_reason, stop_reason, kept)
+        self._decide(self.tiling.decided(ends=True))
 
     @property
     def _is_asked(self) -> bool:
@@ -309,15 +349,25 @@ class Progress:
         output.finish_reason = end.finish_reason
         output.stop_reason = end.stop_reason
         output.text_end = self.given
-        dropped = [*end.dropped, *ids[taken:]]
+        count = self.count - end.kept
         if self.plan.options.after_stop == "keep":
-            output.tokens_kept = end.kept + len(dropped)
+            output.tokens_kept = self.count + len(ids) - taken
             if self.ledger is not None:
-                for token_id, logprob in zip(ids[taken:], logprobs[taken:], strict=False):
-                    self.ledger.step(self.plan.entry(self.node, token_id, logprob))
-                self.ledger.decide([0] * len(dropped))
-        else:
-            output.tokens_kept = end.kept
-            output.token_ids = list(ids[: max(0, len(ids) - len(dropped))])
-            if dropped:
-                output.dropped_token_ids = dropped
+                self._note_behind(ids[taken:], logprobs[taken:])
+                self.ledger.decide([0] * (count + len(ids) - taken))
+            return
+        output.tokens_kept = end.kept
+        kept = max(0, taken - count)
+        output.token_ids = list(ids[:kept])
+        if kept < len(ids):
+            output.dropped_token_ids = list(ids[kept:])
+        if count > taken:
+            output.retracted_tokens = count - taken
+
+    def _note_behind(self, ids: Sequence[int], logprobs: Sequence[Logprob]) -> None:
+        """Keep the logprobs of tokens behind the end, although nothing of the text is theirs."""
+        node = self.last
+        for token_id, logprob in zip(ids, logprobs, strict=False):
+            if self.ledger is not None:
+                self.ledger.step(self.plan.entry(node, token_id, logprob))
+            _, node = node.automaton.advance(node, token_id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, SupportsIndex, get_args
 
-from ...errors import OptionError, RequestFinished
-from ..ids import as_ids
+from ...errors import OptionError, RequestFinished, TokenTypeError
+from ..ids import as_id, as_ids
 from ..options import check_choice
 from .collected import Collected
 from .logprobs import Ledger, Logprob, as_logprobs
@@ -16,6 +16,18 @@ from .progress import Progress
 from .snapshot import pack_request
 
 __all__ = ["FinishReason", "RequestDecoder"]
+
+
+def as_stop_reason(value: Any) -> str | int | None:
+    """Return what an engine says has stopped it, or raise `OptionError`."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return as_id(value)
+    except TokenTypeError:
+        accepted = "it is a string, a token id or None"
+        raise OptionError(option="stop_reason", value=value, accepted=accepted) from None
+
 
 FinishReason = Literal["stop", "length", "abort", "error"]
 
@@ -111,6 +123,7 @@ class RequestDecoder:
         stop_reason: str | int | None,
     ) -> RequestOutput:
         check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
+        stop_reason = as_stop_reason(stop_reason)
         ids = as_ids(token_ids)
         if self._at.end is not None:
             if ids and self._plan.options.after_finish == "error":
@@ -120,7 +133,8 @@ class RequestDecoder:
         ledger, entries = self._entries(ids, logprobs)
         # Only a pattern can fail on the way, so only then is there something to go back to.
         at = self._at.copy() if self._plan.options.stop_regex else self._at
-        at.ledger = ledger
+        if at.ledger is None:
+            at.ledger = ledger
         new = at.feed(ids, entries, finish_reason, stop_reason)
         self._at = at
         return self._collected.add(new)

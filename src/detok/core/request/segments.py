@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 __all__ = ["Event", "Segment", "Segmenter", "Special", "Text", "joined"]
@@ -101,38 +102,37 @@ class Segmenter:
             text: The next of the output's text.
             ends: It was the last: what is left of a tile was cut away.
         """
-        self._text += text
+        text = self._text + text
+        there = self._out + len(text)
         segments: list[Segment] = []
-        while self._events:
-            begin, end, special = self._events[0]
-            self._ordinary(segments, begin - self._out)
-            if not ends and self._out + len(self._text) < end:
-                return joined(segments)
-            shown = self._cut(end - self._out)
-            segments.append(Special(special.token_id, special.text, shown))
-            del self._events[0]
-        is_early = ends or not self._undecided or self._undecided[0] is None
-        self._ordinary(segments, len(self._text) if is_early else self._decided - self._out)
+        place, taken = self._out, 0
+        for begin, end, special in self._events:
+            border = max(place, min(begin, there))
+            segments.append(Text(text[place - self._out : border - self._out]))
+            place = border
+            if there < end and not ends:
+                break
+            segments.append(Special(special.token_id, special.text, text[place - self._out : max(place, end) - self._out]))
+            place = max(place, min(end, there))
+            taken += 1
+        else:
+            # What is certain behind the decided tiles belongs to the first token that is undecided.
+            is_early = ends or not self._undecided or self._undecided[0] is None
+            border = there if is_early else max(place, min(self._decided, there))
+            segments.append(Text(text[place - self._out : border - self._out]))
+            place = border
+        del self._events[:taken]
+        self._text = text[place - self._out :]
+        self._out = place
         return joined(segments)
-
-    def _ordinary(self, segments: list[Segment], length: int) -> None:
-        if text := self._cut(length):
-            segments.append(Text(text))
-
-    def _cut(self, length: int) -> str:
-        """Take this much from the text, or what there is."""
-        cut = self._text[: max(0, length)]
-        self._text = self._text[len(cut) :]
-        self._out += len(cut)
-        return cut
 
 
 def joined(segments: Sequence[Segment]) -> list[Segment]:
-    """Return the segments with neighbouring texts as one."""
+    """Return the segments with neighbouring texts as one, and without empty ones."""
     whole: list[Segment] = []
-    for segment in segments:
-        if isinstance(segment, Text) and whole and isinstance(whole[-1], Text):
-            whole[-1] = Text(whole[-1].text + segment.text)
-        else:
-            whole.append(segment)
+    for is_text, group in groupby(segments, lambda segment: isinstance(segment, Text)):
+        if not is_text:
+            whole += group
+        elif text := "".join(segment.text for segment in group):
+            whole.append(Text(text))
     return whole

@@ -33,7 +33,7 @@ def pack_request(plan: Plan, at: Progress, collected: Collected) -> dict[str, An
         at.count,
         at.given,
         at.end,
-        ([(token.token_id, _state(token.node), *token[2:]) for token in at.tiling], *at.tiling.plain()),
+        ([(_state(token.node), *token[1:]) for token in at.tiling], *at.tiling.plain()),
         None if at.ledger is None else at.ledger.plain(),
         None if at.segmenter is None else at.segmenter.plain(),
         None if at.splitter is None else at.splitter.state,
@@ -56,7 +56,7 @@ def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progre
     at = Progress(plan, plan.machine.finished if stream is None else plan.machine.node(stream))
     at.candidate, at.patterns = (None, ()) if plan.search is None else plan.search.state(search)
     at.held, at.count, at.given = held, count, given
-    at.end = None if end is None else end._replace(dropped=list(end.dropped))
+    at.end = end
     at.tiling = Tiling(tuple(_undecided(plan, *token) for token in tokens), *places)
     at.ledger = None if ledger is None else Ledger(*ledger)
     at.segmenter = None if segmenter is None else Segmenter(*segmenter)
@@ -67,8 +67,8 @@ def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progre
     return plan, at, collected
 
 
-def _undecided(plan: Plan, token_id: int, state: Any, *lengths: int) -> Undecided:
-    return Undecided(token_id, None if state is None else plan.machine.node(state), *lengths)
+def _undecided(plan: Plan, state: Any, *lengths: int) -> Undecided:
+    return Undecided(None if state is None else plan.machine.node(state), *lengths)
 
 
 def _state(node: Node | None) -> Any:

@@ -5,27 +5,34 @@ The state is a *candidate*: the longest end of the text so far that is a proper 
 still need, so it is all that is ever held, and nothing is searched twice. Feeding a text is the same as feeding its characters
 one at a time (law 6); the stop that completes first wins, and of two that complete at one character the first in the list.
 
-This is the automaton of Aho and Corasick (1975), made lazily: a move is found in the sorted list of stops when it first occurs,
-by character, and then remembered by token text, as the texts of tokens are few and come again. So neither the number of stops
-nor their length is felt in a usual step.
+This is the automaton of Aho and Corasick (1975), made lazily: the trie is the sorted list of stops, of which a candidate is a
+range of rows, and only what a text really comes to is made. Moves are then remembered by token text, as the texts of tokens are
+few and come again. So neither the number of stops nor their length is felt in a usual step.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = ["Candidate", "StopMatch", "StopStrings", "stop_strings"]
 
-# So many moves are remembered for one set of stops, about 10 MB; then the memory begins again. Thousands of stops that nearly
-# every token begins have some ten thousand candidates, each with the tokens that follow it.
-MAX_MOVES = 1 << 16
+# So many moves and candidates are remembered for one set of stops, about 2 MB; then the memory begins again.
+MAX_MOVES = 1 << 14
+# Thousands of stops have thousands of candidates, each with the tokens that follow it: about 10 MB.
+MANY_STOPS = 100
+MAX_MOVES_OF_MANY = 1 << 16
+# A move that holds so many characters counts as one more.
+WEIGHT = 32
 # Texts that are longer hardly come again.
 MAX_REMEMBERED = 32
 # So many sets of stops are kept for requests to come.
 MAX_SETS = 32
+
+
+UNKNOWN = -1
 
 
 class StopMatch(NamedTuple):
@@ -42,21 +49,37 @@ class StopMatch(NamedTuple):
 
 
 class Candidate:
-    """What of the text may yet become a stop: the first ``length`` characters of one."""
+    """What the text may yet become a stop by: the first ``length`` characters of one or several."""
 
-    __slots__ = ("chars", "length", "moves", "stop")
+    __slots__ = ("chars", "children", "completes", "fallback", "first", "last", "length", "moves", "parent", "stop")
 
-    def __init__(self, stop: str, length: int) -> None:
+    def __init__(self, stop: str, length: int, first: int, last: int, parent: Candidate | None) -> None:
         self.stop = stop
+        """The first of them in sorted order."""
         self.length = length
+        self.first = first
+        self.last = last
+        """Their rows among all stops, sorted: from the first to before the last."""
+        self.parent = self if parent is None else parent
+        """The same without its last character."""
+        self.fallback: Candidate | None = self if parent is None else None
+        """The longest one that this one ends in; None as long as nobody asked."""
+        self.completes: int | None = None if parent is None else UNKNOWN
+        """The rank, in the request's list, of the first stop that this one ends in."""
         self.moves: dict[str, tuple[str, Candidate]] = {}
         """By a text in which no stop completes: what comes out then, and the candidate behind it."""
         self.chars: dict[str, tuple[Candidate, int | None]] = {}
         """By one character; with the rank of the stop that completes."""
+        self.children: dict[str, Candidate] = {}
 
     @property
     def text(self) -> str:
         return self.stop[: self.length]
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether there is a stop that goes on from here."""
+        return self.last - self.first > (len(self.stop) == self.length)
 
 
 class StopStrings:
@@ -75,12 +98,10 @@ class StopStrings:
         for rank, stop in enumerate(stops):
             self._rank.setdefault(stop, rank)
         self._sorted = sorted(self._rank)
-        self._lengths = sorted(set(map(len, stops)))
-        self._last = frozenset(stop[-1] for stop in stops)
         self._first = re.compile("[" + "".join(sorted({re.escape(stop[0]) for stop in stops})) + "]")
-        self.idle = Candidate("", 0)
-        self._candidates: dict[tuple[int, int], Candidate] = {}
-        self._moves_left = MAX_MOVES
+        self.idle = Candidate("", 0, 0, len(self._sorted), None)
+        self._known: list[Candidate] = [self.idle]
+        self._limit = self._left = MAX_MOVES if len(self._sorted) < MANY_STOPS else MAX_MOVES_OF_MANY
         self.questions = 0
         """How many moves were not remembered: a count of work, which tests look at."""
 
@@ -110,9 +131,10 @@ class StopStrings:
                 return node, StopMatch(position, len(stop), stop)
             passed = passed or rank is not None
         if not passed and len(text) <= MAX_REMEMBERED:
-            self._budget()
             whole = at.text + text
-            at.moves[text] = whole[: len(whole) - node.length] if self.holds else text, node
+            out = whole[: len(whole) - node.length] if self.holds else text
+            self._spend(1 + len(out) // WEIGHT)
+            at.moves[text] = out, node
         return node, None
 
     def candidate(self, text: str) -> Candidate:
@@ -123,40 +145,76 @@ class StopStrings:
         step = node.chars.get(char)
         if step is None:
             self.questions += 1
-            text = node.text + char
-            step = self._longest(text), self._completed(text)
-            self._budget()
-            node.chars[char] = step
+            after = self._longest(node, char)
+            rank = self._completed(after)
+            while not after.is_proper and after is not self.idle:
+                after = self._fallback(after)
+            self._spend(1)
+            step = node.chars[char] = after, rank
         return step
 
-    def _completed(self, text: str) -> int | None:
-        """The rank of the first stop in the list that ``text`` ends in."""
-        if text[-1] not in self._last:
-            return None
-        ends = (text[-length:] for length in self._lengths if length <= len(text))
-        return min((self._rank[end] for end in ends if end in self._rank), default=None)
+    def _longest(self, node: Candidate, char: str) -> Candidate:
+        """The longest beginning of a stop, a whole one too, in which a candidate and a character end."""
+        while True:
+            child = self._child(node, char)
+            if child is not None:
+                return child
+            if node is self.idle:
+                return node
+            node = self._fallback(node)
 
-    def _longest(self, text: str) -> Candidate:
-        """The longest end of ``text`` that is a proper beginning of a stop."""
-        for start in range(len(text)):
-            end = text[start:]
-            # In sorted order, what begins with a text stands right behind it.
-            row = bisect_left(self._sorted, end)
-            if row < len(self._sorted) and self._sorted[row] == end:
-                row += 1
-            if row < len(self._sorted) and self._sorted[row].startswith(end):
-                return self._candidates.setdefault((row, len(end)), Candidate(self._sorted[row], len(end)))
-        return self.idle
+    def _child(self, node: Candidate, char: str) -> Candidate | None:
+        child = node.children.get(char)
+        if child is None:
+            place = slice(node.length, node.length + 1)
+            first = bisect_left(self._sorted, char, node.first, node.last, key=lambda stop: stop[place])
+            last = bisect_right(self._sorted, char, first, node.last, key=lambda stop: stop[place])
+            if first == last:
+                return None
+            self._spend(1)
+            child = node.children[char] = Candidate(self._sorted[first], node.length + 1, first, last, node)
+            self._known.append(child)
+        return child
 
-    def _budget(self) -> None:
-        """Count a move that is about to be remembered; begin again with an empty memory when there are too many."""
-        if self._moves_left <= 0:
-            for node in [self.idle, *self._candidates.values()]:
+    def _fallback(self, node: Candidate) -> Candidate:
+        """The longest beginning of a stop that is a proper end of a candidate; found from its own shortest beginning on."""
+        found = node.fallback
+        if found is None:
+            beginnings = []
+            while node.fallback is None:
+                beginnings.append(node)
+                node = node.parent
+            for one in reversed(beginnings):
+                found = self._longest(self._fallback(one.parent), one.stop[one.length - 1]) if one.length > 1 else self.idle
+                one.fallback = found
+        assert found is not None
+        return found
+
+    def _completed(self, node: Candidate) -> int | None:
+        """The rank of the first stop in the list that a candidate ends in."""
+        ends = []
+        while node.completes == UNKNOWN:
+            ends.append(node)
+            node = self._fallback(node)
+        best = node.completes
+        for one in reversed(ends):
+            if len(one.stop) == one.length:
+                rank = self._rank[one.stop]
+                best = rank if best is None else min(best, rank)
+            one.completes = best
+        return best
+
+    def _spend(self, count: int) -> None:
+        """Count something that is about to be remembered; begin again when there is too much."""
+        if self._left <= 0:
+            # Requests keep the candidates that they stand on.
+            for node in self._known:
                 node.moves.clear()
                 node.chars.clear()
-            self._candidates = {}
-            self._moves_left = MAX_MOVES
-        self._moves_left -= 1
+                node.children.clear()
+            self._known = [self.idle]
+            self._left = self._limit
+        self._left -= count
 
 
 @lru_cache(maxsize=MAX_SETS)
