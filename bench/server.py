@@ -148,6 +148,7 @@ async def _uvicorn(config: Any, ready: Ready) -> None:
 
 
 SERVERS: dict[str, Callable[[Ready], Any]] = {BARE: bare, UVICORN: constant, DETOK: detok_serve}
+FIRST: dict[str, Callable[[Ready], Any]] = {BARE: bare, UVICORN: constant, AT_ONCE: partial(detok_serve, rate=None)}
 BY_ENCODER: dict[str, Callable[[Ready], Any]] = {
     f"{DETOK}, encoder={one}": partial(detok_serve, encoder=one) for one in ("tokenizers", "auto")
 }
@@ -171,7 +172,7 @@ def _serve(name: str, pipe: Connection) -> None:
     import uvloop
 
     # All of them on the same loop.
-    servers: dict[str, Any] = {**SERVERS, **BY_ENCODER, AT_ONCE: partial(detok_serve, rate=None)}
+    servers: dict[str, Any] = {**SERVERS, **BY_ENCODER, **FIRST}
     uvloop.run(servers[name](ready))
 
 
@@ -279,7 +280,7 @@ def tokens(rounds: int) -> Section:
 def first_byte(rounds: int) -> Section:
     """From the request to the first byte of the answer, one client alone."""
     made = []
-    for name in (BARE, UVICORN, AT_ONCE):
+    for name in FIRST:
         server = Running(name)
         firsts = [asyncio.run(_read(server.port, 1, 2))[0].first or 0.0 for _ in range(rounds + 1)][1:]
         server.close()
