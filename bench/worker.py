@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import detok
-from detok.frontend.client import DetokenizerClient
-from detok.frontend.kept import Ticket
-from detok.frontend.scrape import samples, scrape
+from detok.frontend.worker.client import DetokenizerClient
+from detok.frontend.worker.kept import Ticket
+from detok.frontend.worker.scrape import samples, scrape
 
 from .harness import Row, Section, Spread, main, seconds
 from .texts import ids_of, nine_scripts, path_of

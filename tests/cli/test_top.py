@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from detok.cli.top import COLUMNS, Reading
-from detok.frontend.client import DetokenizerClient
 from detok.frontend.metrics import FrontendMetrics
+from detok.frontend.worker.client import DetokenizerClient
 from tests.cli.support import EMBEDDED, run
 from tests.support.workers import endpoint, threaded
 

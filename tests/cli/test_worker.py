@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from detok.frontend.client import DetokenizerClient
+from detok.frontend.worker.client import DetokenizerClient
 from tests.cli.support import EMBEDDED, run
 from tests.support.workers import endpoint, processes
 

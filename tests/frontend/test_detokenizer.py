@@ -12,8 +12,8 @@ import detok
 from detok.engines.base import EngineOutput
 from detok.engines.replay import ReplayEngine
 from detok.frontend.detokenizer import OutOfProcess
-from detok.frontend.kept import Pace
 from detok.frontend.processor import OutputProcessor
+from detok.frontend.worker.kept import Pace
 from tests.frontend.manual import ManualEngine
 from tests.support.workers import endpoint, threaded
 

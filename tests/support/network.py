@@ -7,9 +7,9 @@ from typing import Any
 
 import detok
 from detok.core.request.output import RequestOutput
-from detok.frontend.dispatch import Dispatch
-from detok.frontend.kept import Pace, Ticket
-from detok.frontend.service import Limits, Service
+from detok.frontend.worker.dispatch import Dispatch
+from detok.frontend.worker.kept import Pace, Ticket
+from detok.frontend.worker.service import Limits, Service
 
 __all__ = ["PACE", "Network", "joined", "reference"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import detok
-from detok.frontend.service import Limits, Service
-from detok.frontend.worker import Worker
+from detok.frontend.worker.service import Limits, Service
+from detok.frontend.worker.worker import Worker
 
 __all__ = ["endpoint", "processes", "threaded"]
 

@@ -117,7 +117,7 @@ def command(
     """
     places = endpoints or ["ipc:///tmp/detok"]
     if prometheus:
-        from ..frontend.scrape import scrape
+        from ..frontend.worker.scrape import scrape
 
         for place in places:
             write(scrape(place, timeout))
@@ -147,7 +147,7 @@ def command(
 
 
 def _look(place: str, timeout: float) -> Reading:
-    from ..frontend.scrape import samples, scrape
+    from ..frontend.worker.scrape import samples, scrape
 
     try:
         text = scrape(place, timeout)

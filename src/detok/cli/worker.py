@@ -44,12 +44,12 @@ def command(
     """
     Detokenize for other programs, in processes of their own.
 
-    Programs talk to it with detok.frontend.client, or in any language by the messages in docs/worker.md. A worker that dies is
+    Programs talk to it with detok.frontend.worker.client, or in any language by what docs/worker.md says. A worker that dies is
     started again, and its clients go on as if nothing had happened. SIGTERM and Ctrl-C end it gently. Needs detok[worker].
     """
-    from ..frontend.service import Limits
-    from ..frontend.supervisor import Supervisor
-    from ..frontend.worker import endpoints_of
+    from ..frontend.worker.service import Limits
+    from ..frontend.worker.supervisor import Supervisor
+    from ..frontend.worker.worker import endpoints_of
 
     endpoints = endpoints_of(endpoint, workers)
     limits = Limits(max_states=max_states, max_idle=max_idle, max_silence=max_silence, max_frame=max_frame)

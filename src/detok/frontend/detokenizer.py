@@ -107,7 +107,7 @@ class OutOfProcess:
 
     def __init__(self, endpoints: str | Sequence[str], tokenizer: Tokenizer, **settings: Any) -> None:
         library("zmq", extra="worker", purpose="a detokenizer worker")
-        from .async_client import AsyncDetokenizerClient
+        from .worker.async_client import AsyncDetokenizerClient
 
         self._client = AsyncDetokenizerClient(endpoints, fingerprint=tokenizer.fingerprint, **settings)
         self._is_open = False

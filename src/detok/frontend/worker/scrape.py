@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.request import urlopen
 
-from ..errors import MissingExtra, WorkerError, WorkerUnavailable
+from ...errors import MissingExtra, WorkerError, WorkerUnavailable
 from . import wire
 
 try:

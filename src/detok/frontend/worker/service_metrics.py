@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .metrics import ROW_SECONDS, STEP_SECONDS, Registry
+from ..metrics import ROW_SECONDS, STEP_SECONDS, Registry
 
 __all__ = ["ServiceMetrics"]
 

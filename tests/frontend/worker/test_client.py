@@ -13,11 +13,11 @@ import zmq
 
 import detok
 from detok.data import sample
-from detok.frontend import wire
-from detok.frontend.async_client import AsyncDetokenizerClient
-from detok.frontend.client import DetokenizerClient
-from detok.frontend.kept import Pace
-from detok.frontend.service import Limits, Service
+from detok.frontend.worker import wire
+from detok.frontend.worker.async_client import AsyncDetokenizerClient
+from detok.frontend.worker.client import DetokenizerClient
+from detok.frontend.worker.kept import Pace
+from detok.frontend.worker.service import Limits, Service
 from tests.support.workers import endpoint, threaded
 
 TOKENIZER = detok.load(detok.EMBEDDED)

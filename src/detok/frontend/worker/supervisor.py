@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from ..core.decoder import Decoder
-from ..errors import WorkerError
+from ...core.decoder import Decoder
+from ...errors import WorkerError
 from .backoff import Backoff
 from .process import cpu_seconds, resident_bytes, set_title
 from .service import Limits, Service

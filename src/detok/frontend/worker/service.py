@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.decoder import Decoder
-from ..core.request.output import RequestOutput
-from ..errors import DuplicateRequest, OptionError, RequestExpired, UnknownRequest, WireError
+from ...core.decoder import Decoder
+from ...core.request.output import RequestOutput
+from ...errors import DuplicateRequest, OptionError, RequestExpired, UnknownRequest, WireError
 from . import wire
 from .payload import output_to_wire, problem_of, row_of
 from .service_metrics import ServiceMetrics

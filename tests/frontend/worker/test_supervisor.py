@@ -18,11 +18,11 @@ import zmq
 
 import detok
 from detok.data import sample
-from detok.frontend.backoff import Backoff
-from detok.frontend.client import DetokenizerClient
-from detok.frontend.kept import Pace, Ticket
-from detok.frontend.scrape import samples, scrape
-from detok.frontend.worker import endpoints_of
+from detok.frontend.worker.backoff import Backoff
+from detok.frontend.worker.client import DetokenizerClient
+from detok.frontend.worker.kept import Pace, Ticket
+from detok.frontend.worker.scrape import samples, scrape
+from detok.frontend.worker.worker import endpoints_of
 from detok.inspection.hostile import hostile_ids
 from tests.support.handmade import handmade
 from tests.support.vocabularies import real

@@ -11,8 +11,8 @@ import detok
 from detok import ChannelDelta, Logprob, RequestOptions, Special, Text, TokenLogprob, TopLogprob, WireError
 from detok.core.request.output import RequestOutput
 from detok.data import sample
-from detok.frontend import wire
-from detok.frontend.payload import logprobs_from_wire, logprobs_to_wire, output_from_wire, output_to_wire, row_of
+from detok.frontend.worker import wire
+from detok.frontend.worker.payload import logprobs_from_wire, logprobs_to_wire, output_from_wire, output_to_wire, row_of
 
 TOKENIZER = detok.load(detok.EMBEDDED)
 IDS = TOKENIZER.encode(sample("mixed"), add_special_tokens=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from ..errors import MissingExtra, WireError
+from ...errors import MissingExtra, WireError
 
 try:
     import msgspec

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Hashable
 from enum import Enum
 
-from ..core.request.output import RequestOutput
-from ..errors import RequestExpired, RequestFailed, WireError, WorkerError
+from ...core.request.output import RequestOutput
+from ...errors import RequestExpired, RequestFailed, WireError, WorkerError
 from . import wire
 from .kept import Outputs, Pace, Part, Stream, Ticket
 from .payload import output_from_wire

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, SupportsIndex
 
-from ..core.ids import as_ids
-from ..core.request.logprobs import as_logprobs
-from ..core.request.options import RequestOptions
-from ..core.request.output import RequestOutput
-from ..errors import DuplicateRequest, OptionError, UnknownRequest
+from ...core.ids import as_ids
+from ...core.request.logprobs import as_logprobs
+from ...core.request.options import RequestOptions
+from ...core.request.output import RequestOutput
+from ...errors import DuplicateRequest, OptionError, UnknownRequest
 from .kept import Pace, Stream, Ticket
 from .link import Link
 from .payload import logprobs_to_wire

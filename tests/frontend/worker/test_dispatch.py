@@ -8,10 +8,10 @@ import pytest
 
 import detok
 from detok import RequestOptions
-from detok.frontend import wire
-from detok.frontend.dispatch import Dispatch
-from detok.frontend.link import LinkState
-from detok.frontend.service import Limits
+from detok.frontend.worker import wire
+from detok.frontend.worker.dispatch import Dispatch
+from detok.frontend.worker.link import LinkState
+from detok.frontend.worker.service import Limits
 from tests.support.network import PACE, Network
 
 TOKENIZER = detok.load(detok.EMBEDDED)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import detok
 from detok import Logprob, RequestOptions
 from detok.data import sample
-from detok.frontend.kept import Ticket
-from detok.frontend.service import Limits
+from detok.frontend.worker.kept import Ticket
+from detok.frontend.worker.service import Limits
 from tests.support.network import PACE, Network, joined, reference
 
 TOKENIZER = detok.load(detok.EMBEDDED)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ..core.request.output import RequestOutput
+from ...core.request.output import RequestOutput
 from . import wire
 from .wire import Extra
-
-if TYPE_CHECKING:
-    from .link import Link
 
 __all__ = ["Outputs", "Pace", "Part", "Stream", "Ticket", "Tokens"]
 
@@ -59,6 +56,16 @@ class Pace:
     """So many steps are under way at once; others wait."""
 
 
+class Home(Protocol):
+    """What a request goes over: a `Link`."""
+
+    pace: Pace
+    gathering: Part | None
+
+    def gather(self, ticket: Ticket | None) -> Part: ...
+    def forget(self, stream: Stream) -> None: ...
+
+
 class Stream:
     """A request, as its client knows it."""
 
@@ -80,7 +87,7 @@ class Stream:
         "unsent",
     )
 
-    def __init__(self, request_id: Hashable, slot: int, prompt_ids: list[int], options: bytes, link: Link) -> None:
+    def __init__(self, request_id: Hashable, slot: int, prompt_ids: list[int], options: bytes, link: Home) -> None:
         self.request_id, self.slot, self.link = request_id, slot, link
         self.prompt_ids, self.options = prompt_ids, options
         self.snapshot: bytes | None = None

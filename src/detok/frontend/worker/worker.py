@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..errors import MissingExtra, OptionError, WorkerError
+from ...errors import MissingExtra, OptionError, WorkerError
 from .service import Service
 
 try:

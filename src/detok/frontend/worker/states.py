@@ -6,12 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from ..core.decoder import Decoder
-from ..core.request.batch import BatchDecoder
-from ..core.request.options import RequestOptions
-from ..core.request.output import RequestOutput
-from ..core.request.request import RequestDecoder
-from ..errors import RequestFinished
+from ...core.decoder import Decoder
+from ...core.request.batch import BatchDecoder
+from ...core.request.options import RequestOptions
+from ...core.request.output import RequestOutput
+from ...core.request.request import RequestDecoder
+from ...errors import RequestFinished
 from .payload import row_of
 from .wire import Open, decode_plain, encode_plain
 

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Self, SupportsIndex
 from uuid import uuid4
 
-from ..core.request.options import RequestOptions
-from ..errors import MissingExtra, WorkerUnavailable
+from ...core.request.options import RequestOptions
+from ...errors import MissingExtra, WorkerUnavailable
 from .dispatch import Dispatch
 from .kept import Outputs, Pace, Ticket
 

@@ -10,8 +10,8 @@ import pytest
 import detok
 from detok.core.request.output import RequestOutput
 from detok.core.request.request import RequestDecoder
-from detok.frontend import wire
-from detok.frontend.service import Limits, Service
+from detok.frontend.worker import wire
+from detok.frontend.worker.service import Limits, Service
 
 TOKENIZER = detok.load(detok.EMBEDDED)
 IDS = TOKENIZER.encode("Hello, wörld! The END of it.", add_special_tokens=False)

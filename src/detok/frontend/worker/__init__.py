@@ -1,0 +1,1 @@
+"""The detokenizer process, its clients, and what they say to each other."""
