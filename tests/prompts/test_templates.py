@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -150,6 +151,28 @@ def test_continued_message_without_text_is_refused() -> None:
     parts = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}"
     with pytest.raises(detok.MessageError, match=r"messages\[1\].content has no text"):
         rendered(parts, [*CHAT, last], continue_final_message=True)
+
+
+@pytest.mark.parametrize("value", [5, [5], ["text"], [{"text": 5}], {"text": "a"}, True])
+def test_continued_field_that_is_no_text_is_refused(value: Any) -> None:
+    """Whatever else a message may have in a field of its own."""
+    last = {"role": "assistant", "content": "x", "extra": value}
+    with pytest.raises(detok.MessageError, match=r"messages\[1\].extra has no text"):
+        rendered("{{ messages[1].extra }}", [*CHAT, last], continue_final_message="extra")
+
+
+@pytest.mark.parametrize("option", [{"add_generation_prompt": "no"}, {"continue_final_message": 1}, {"safe": "no"}])
+def test_switch_that_is_neither_on_nor_off_is_refused(option: dict[str, Any]) -> None:
+    """A text would count as on."""
+    with pytest.raises(detok.OptionError, match=f"{next(iter(option))}=.* is not possible; it is True or False"):
+        rendered("x", **option)
+
+
+def test_empty_list_of_tools_is_a_chat_with_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in transformers."""
+    templates = {"default": "{{ 1 }}", "tool_use": "{{ 2 }}"}
+    monkeypatch.setitem(vars(EMBEDDED), "prompt_facts", replace(EMBEDDED.prompt_facts, chat_templates=templates))
+    assert [EMBEDDED.render_chat(CHAT, tools=tools) for tools in (None, [], TOOLS)] == ["1", "2", "2"]
 
 
 def test_continuing_and_prompting_at_once_is_refused() -> None:

@@ -166,7 +166,7 @@ def choose(templates: Mapping[str, str], asked: str | None, *, has_tools: bool) 
     Args:
         templates: Those of the tokenizer by name.
         asked: A name, or a template itself; None for the usual one, which is "tool_use" for chats with tools where there is one.
-        has_tools: Whether the chat has tools.
+        has_tools: Whether the chat has tools; an empty list of them counts, as it does in transformers.
 
     Raises:
         OptionError: There is none, or none of that name.
