@@ -82,7 +82,7 @@ def test_chat_template_is_a_file_or_a_name(tmp_path: Path) -> None:
         (["--chat", "{}"], 'the chat has no messages; an object has them as "messages"'),
         (["--chat", '{"messages": [], "chat_template_kwargs": 5}'], "chat_template_kwargs is no object"),
         (["--chat", '{"messages": [], "chat_template_kwargs": []}'], "chat_template_kwargs is no object"),
-        (["--chat", '{"messages": [], "chat_template_kwargs": {"safe": true}}'], "chat_template_kwargs.safe=True is not possible"),
+        (["--chat", '{"messages": [], "chat_template_kwargs": {"safe": true}}'], "chat_template_kwargs.safe=True is not"),
         (["--chat", '{"messages": [], "chat_template_kwargs": {"self": 1}}'], "chat_template_kwargs.self=1 is not possible"),
         (["--chat", '{"messages": [], "chat_template_kwargs": {"messages": 1}}'], "chat_template_kwargs.messages=1 is not"),
         (["--chat", '{"messages": [], "add_generation_prompt": "no"}'], "add_generation_prompt='no' is not possible"),
