@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import detok
+from detok.prompts import templates as templates_module
+from detok.prompts.limits import Budget
 from detok.prompts.marks import unused_characters
-from detok.prompts.templates import ChatTemplate, choose
+from detok.prompts.templates import ChatTemplate, choose, compiled
 from tests.prompts.support import CHATS, EMBEDDED, TEMPLATES, TOOLS
 
 CHAT = CHATS["one"]
@@ -116,6 +118,40 @@ def test_content_of_text_is_a_part_where_the_template_takes_parts_alone() -> Non
         "{% for m in messages %}{% for p in m.content %}{% if p.type == 'text' %}{{ p.text }}{% endif %}{% endfor %}{% endfor %}"
     )
     assert rendered(template) == CHAT[0]["content"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}",
+        "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}",
+        "{% if not tools or messages[0].role != 'system' %}{{ raise_exception('neither') }}{% endif %}",
+        "{% if not mode %}{{ raise_exception('no mode') }}{% endif %}",
+        "{{ bos_token + '' }}{% if mode is undefined %}{{ raise_exception('no mode') }}{% endif %}",
+        "{{ tools[0].function.name + '' }}",
+    ],
+)
+def test_content_of_parts_does_not_depend_on_what_came_before(refusal: str) -> None:
+    """A template that refuses a small chat, or did so before, is understood all the same."""
+    template = refusal + "{% for m in messages %}{{ m.content | trim }}!{% endfor %}"
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": parts}]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    compiled.cache_clear()
+    for fails in (False, True, True):
+        if fails:
+            with pytest.raises(detok.ChatTemplateError):
+                rendered(template, CHAT, bos_token=None)
+        assert rendered(template, chat, tools=tools, mode="x", bos_token="").endswith("s!a\nb!")
+
+
+def test_template_that_does_too_much_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find out what it takes, and not again."""
+    made: list[Budget] = []
+    monkeypatch.setattr(templates_module, "Budget", lambda: made.append(Budget()) or made[-1])
+    with pytest.raises(detok.ChatTemplateError, match="steps"):
+        rendered("{% for i in range(9999) %}{% for i in range(9999) %}{% endfor %}{% endfor %}")
+    assert len(made) == 1
 
 
 def test_content_with_an_image_is_refused_by_a_template_of_text() -> None:
