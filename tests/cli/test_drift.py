@@ -67,6 +67,11 @@ def test_drift_of_nothing_is_a_summary(tmp_path: Path) -> None:
         ('{"token_ids": [1, "2"]}', "'token_ids' is no array of integers"),
         ('{"token_ids": 5}', "'token_ids' is no array of integers"),
         ('{"token_ids": [true]}', "'token_ids' is no array of integers"),
+        ('{"token_ids": 0}', "'token_ids' is no array of integers"),
+        ('{"token_ids": false}', "'token_ids' is no array of integers"),
+        ('{"prompt_token_ids": "", "token_ids": []}', "'prompt_token_ids' is no array of integers"),
+        ('{"token_ids": [-1]}', "'token_ids' has the id -1, and the tokenizer has none of that number"),
+        ("[1, 99999999]", "'token_ids' has the id 99999999"),
         ("[1.5]", "'token_ids' is no array of integers"),
         ("[" * 100_000, "no JSON"),
         ("[" + "9" * 5000 + "]", "no JSON"),
@@ -80,6 +85,15 @@ def test_line_that_is_no_conversation_is_named(line: str, problem: str, tmp_path
     assert result.exit_code == 2
     assert "line 2, column" in result.stderr
     assert problem in result.stderr
+
+
+def test_drift_as_json_escapes_what_is_no_text(tmp_path: Path) -> None:
+    """A lone surrogate in a name, which UTF-8 cannot spell; nulls of an API are nothing."""
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"id": "\ud800", "prompt_token_ids": None, "token_ids": IDS}))
+    result = run("drift", str(path), "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["worst"][0]["name"] == "\ud800"
 
 
 def test_line_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from typing import Any
 
@@ -129,6 +130,68 @@ def test_encoder_that_adds_nothing_gets_bos_here() -> None:
         if adds:
             with pytest.warns(detok.DoubleBosWarning):
                 assert tokenizer.encode_prompt(f"{LLAMA_BOS}Hi") == [256, 72, 105]
+
+
+def ranks_with_bos() -> Tokenizer:
+    """Ranks of bytes, to which Llama's BOS belongs, and whose encode adds none."""
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    special = {LLAMA_BOS: 256, "<|eot_id|>": 257}
+    return detok.load(tiktoken.Encoding("x", pat_str=r"\S+|\s+", mergeable_ranks=ranks, special_tokens=special))
+
+
+@pytest.mark.parametrize("make", [llama3, ranks_with_bos])
+def test_encoder_of_an_event_loop_gives_one_bos(make: Any) -> None:
+    """Alone, in a batch, and cut: what `encode_prompt` gives."""
+    tokenizer: Tokenizer = make()
+    texts = ["Hi", f"{LLAMA_BOS}Hi", "long " * 99, f"{LLAMA_BOS}{'long ' * 99}", "long" * 99]
+
+    async def serve(**options: Any) -> list[list[int]]:
+        async with tokenizer.async_encoder(inline_bytes=64, max_workers=1) as encoder:
+            return list(await asyncio.gather(*(encoder.encode(text, **options) for text in texts)))
+
+    with pytest.warns(detok.DoubleBosWarning):
+        assert asyncio.run(serve()) == [tokenizer.encode_prompt(text) for text in texts]
+    bare = asyncio.run(serve(add_special_tokens=False))
+    assert bare == [tokenizer.encode_prompt(text, add_special_tokens=False) for text in texts]
+    cut = asyncio.run(serve(truncate_prompt_tokens=3))
+    assert cut == [[ids[0], *ids[1:][-2:]] for ids in map(tokenizer.encode_prompt, texts)]
+
+
+@pytest.mark.parametrize("make", [llama3, ranks_with_bos])
+def test_transcript_begins_with_one_bos(make: Any) -> None:
+    """Whoever brings it: a text, the encoder, the template, a message; or two of them, one after another."""
+    tokenizer: Tokenizer = make()
+    bos = tokenizer.bos_token_id
+
+    def render(messages: Any, *, add_generation_prompt: bool) -> str:
+        return LLAMA_BOS + "".join(message["content"] for message in messages)
+
+    def ids_of(*parts: str | dict[str, str]) -> list[int]:
+        transcript = tokenizer.transcript(render=render)
+        for part in parts:
+            if isinstance(part, str):
+                transcript.add_text(part)
+            else:
+                transcript.add_message(part)
+        assert transcript.ids == [one for part in transcript.parts for one in transcript.ids[part.start : part.end]]
+        return transcript.ids
+
+    expected = [bos, *tokenizer.encode("Hi", add_special_tokens=False)]
+    assert ids_of("Hi") == expected
+    with pytest.warns(detok.DoubleBosWarning):
+        assert ids_of(f"{LLAMA_BOS}Hi") == expected
+    assert ids_of({"role": "user", "content": "Hi"}) == expected
+    assert ids_of({"role": "user", "content": f"{LLAMA_BOS}Hi"}) == expected
+    assert ids_of(LLAMA_BOS, f"{LLAMA_BOS}Hi") == expected
+    assert ids_of(LLAMA_BOS, {"role": "user", "content": "Hi"}) == expected
+    transcript = tokenizer.transcript(render=render, double_bos="error")
+    with pytest.raises(detok.DoubleBos):
+        transcript.add_text(f"{LLAMA_BOS * 2}Hi")
+    assert transcript.ids == []
+    transcript.add_generated([bos, bos])  # what a model wrote stays
+    assert transcript.ids == [bos, bos]
+    with pytest.raises(detok.OptionError, match="double_bos"):
+        tokenizer.transcript(double_bos="mend")
 
 
 def test_configuration_that_wants_bos_is_heard() -> None:

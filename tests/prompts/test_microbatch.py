@@ -401,6 +401,99 @@ def test_executor_that_fails_fails_its_requests() -> None:
     on_stage(scene)
 
 
+def test_executor_that_refuses_work_fails_those_who_wait() -> None:
+    """It was shut down while one prompt was in work: those behind that are told."""
+
+    class Closing(ManualExecutor):
+        def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
+            if self.closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            return super().submit(function, *arguments, **options)
+
+    async def scene(stage: Stage) -> None:
+        tasks = await stage.ask(*map(long, "abc"))
+        executor.shutdown()
+        executor.do()
+        await settle()
+        tasks += await stage.ask(long("d"))
+        assert tasks[0].result() == ids(long("a"))
+        assert [str(task.exception()) for task in tasks[1:]] == ["cannot schedule new futures after shutdown"] * 3
+        assert (stage.encoder.waiting, stage.encoder.running) == (0, 0)
+
+    executor = Closing()
+    on_stage(scene, executor=executor, max_batch_size=1)
+
+
+def test_stop_iteration_of_a_tokenizer_fails_its_prompt_alone() -> None:
+    """No future takes it as it is; the others in the batch have their ids."""
+
+    class Stops(Recorder):
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            if "p" in text:
+                raise StopIteration
+            return super().encode(text, add_special_tokens)
+
+        def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]:
+            return [self.encode(text, add_special_tokens) for text in texts if "p" not in text]  # one too few
+
+    async def play(loop: VirtualLoop) -> None:
+        executor = ManualExecutor()
+        encoder = AsyncEncoder(Stops(), inline_bytes=0, max_workers=1, executor=executor)
+        tasks = [asyncio.create_task(encoder.encode(text)) for text in ("a", "p", "b")]
+        for _ in range(2):
+            await settle()
+            executor.do()
+        await settle()
+        assert [tasks[0].result(), tasks[2].result()] == [ids("a"), ids("b")]
+        assert str(tasks[1].exception()) == "the tokenizer raised StopIteration()"
+
+    run_virtual(play)
+
+
+def test_close_that_is_cancelled_ends_the_threads_all_the_same() -> None:
+    """The encoder's own ones; nobody else would."""
+
+    async def play(loop: VirtualLoop) -> None:
+        encoder = AsyncEncoder(Recorder(), inline_bytes=0, max_workers=1)
+        own = ManualExecutor()
+        encoder._executor = encoder._own_executor = own  # type: ignore[assignment]  # to see what becomes of it
+        task = asyncio.create_task(encoder.encode("a"))
+        await settle()
+        closing = asyncio.create_task(encoder.aclose())
+        await settle()
+        closing.cancel()
+        await settle()
+        assert own.closed
+        own.do()
+        assert await task == ids("a")
+
+    run_virtual(play)
+
+
+def test_work_for_a_loop_that_has_ended_is_forgotten() -> None:
+    """Nobody is left to take it: another loop may close the encoder, or go on with it."""
+    for goes_on in (False, True):
+        executor = ManualExecutor()
+        encoder = AsyncEncoder(Recorder(), inline_bytes=0, max_workers=1, executor=executor)
+
+        async def leaves(loop: VirtualLoop, encoder: AsyncEncoder) -> None:
+            for text in "ab":
+                loop.kept = asyncio.ensure_future(encoder.encode(text))  # type: ignore[attr-defined]
+            await settle()
+
+        async def closes(loop: VirtualLoop, encoder: AsyncEncoder, executor: ManualExecutor, goes_on: bool) -> None:
+            if goes_on:
+                task = asyncio.create_task(encoder.encode("c"))
+                await settle()
+                executor.do(1)
+                assert await task == ids("c")
+            await encoder.aclose()
+            assert (encoder.waiting, encoder.running) == (0, 0)
+
+        run_virtual(partial(leaves, encoder=encoder))
+        run_virtual(partial(closes, encoder=encoder, executor=executor, goes_on=goes_on))
+
+
 def test_enormous_prompt_is_refused_before_it_is_encoded() -> None:
     """Characters before, tokens behind the encoder; neither waits in the queue."""
 

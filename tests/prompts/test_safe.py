@@ -249,6 +249,25 @@ def test_special_token_of_one_character_cannot_be_kept_as_text() -> None:
         tokenizer.encode_chat([{"role": "user", "content": "a¶"}], chat_template="{{ messages[0].content }}", safe=True)
 
 
+def test_many_spellings_are_looked_for_in_the_ids_once() -> None:
+    """Not each in all of them, which would be quadratic in what a user writes."""
+
+    class Ids(list[int]):
+        searches = 0
+
+        def __contains__(self, token_id: object) -> bool:
+            type(self).searches += 1
+            return super().__contains__(token_id)
+
+    def plain(text: str, *, control: frozenset[str], before: str | None, after: str | None) -> list[int]:
+        return Ids(range(1000, 1000 + len(text)))
+
+    disguise = Disguise(Controls({"<s>": 0}, {0}, ()), [])
+    ids = encode_disguised(lambda text: [0], plain, disguise.hide("<s>" * 500), disguise, {"<s>": 0})
+    assert len(ids) == 1500
+    assert Ids.searches == 0
+
+
 def test_special_token_that_a_normaliser_makes_stays_text() -> None:
     """Full-width letters spell nothing; their normal form does, and some tokens are looked for in that."""
     letters = {letter: number for number, letter in enumerate("<b>a")}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 import detok
+from detok.prompts import templates as templates_module
+from detok.prompts.limits import Budget
 from detok.prompts.marks import unused_characters
-from detok.prompts.templates import ChatTemplate, choose
+from detok.prompts.templates import ChatTemplate, choose, compiled
 from tests.prompts.support import CHATS, EMBEDDED, TEMPLATES, TOOLS
 
 CHAT = CHATS["one"]
@@ -117,6 +120,40 @@ def test_content_of_text_is_a_part_where_the_template_takes_parts_alone() -> Non
     assert rendered(template) == CHAT[0]["content"]
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}",
+        "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}",
+        "{% if not tools or messages[0].role != 'system' %}{{ raise_exception('neither') }}{% endif %}",
+        "{% if not mode %}{{ raise_exception('no mode') }}{% endif %}",
+        "{{ bos_token + '' }}{% if mode is undefined %}{{ raise_exception('no mode') }}{% endif %}",
+        "{{ tools[0].function.name + '' }}",
+    ],
+)
+def test_content_of_parts_does_not_depend_on_what_came_before(refusal: str) -> None:
+    """A template that refuses a small chat, or did so before, is understood all the same."""
+    template = refusal + "{% for m in messages %}{{ m.content | trim }}!{% endfor %}"
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": parts}]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    compiled.cache_clear()
+    for fails in (False, True, True):
+        if fails:
+            with pytest.raises(detok.ChatTemplateError):
+                rendered(template, CHAT, bos_token=None)
+        assert rendered(template, chat, tools=tools, mode="x", bos_token="").endswith("s!a\nb!")
+
+
+def test_template_that_does_too_much_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find out what it takes, and not again."""
+    made: list[Budget] = []
+    monkeypatch.setattr(templates_module, "Budget", lambda: made.append(Budget()) or made[-1])
+    with pytest.raises(detok.ChatTemplateError, match="steps"):
+        rendered("{% for i in range(9999) %}{% for i in range(9999) %}{% endfor %}{% endfor %}")
+    assert len(made) == 1
+
+
 def test_content_with_an_image_is_refused_by_a_template_of_text() -> None:
     """It would be written as Python writes an object."""
     parts = [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "x"}}]
@@ -150,6 +187,28 @@ def test_continued_message_without_text_is_refused() -> None:
     parts = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}"
     with pytest.raises(detok.MessageError, match=r"messages\[1\].content has no text"):
         rendered(parts, [*CHAT, last], continue_final_message=True)
+
+
+@pytest.mark.parametrize("value", [5, [5], ["text"], [{"text": 5}], {"text": "a"}, True])
+def test_continued_field_that_is_no_text_is_refused(value: Any) -> None:
+    """Whatever else a message may have in a field of its own."""
+    last = {"role": "assistant", "content": "x", "extra": value}
+    with pytest.raises(detok.MessageError, match=r"messages\[1\].extra has no text"):
+        rendered("{{ messages[1].extra }}", [*CHAT, last], continue_final_message="extra")
+
+
+@pytest.mark.parametrize("option", [{"add_generation_prompt": "no"}, {"continue_final_message": 1}, {"safe": "no"}])
+def test_switch_that_is_neither_on_nor_off_is_refused(option: dict[str, Any]) -> None:
+    """A text would count as on."""
+    with pytest.raises(detok.OptionError, match=f"{next(iter(option))}=.* is not possible; it is True or False"):
+        rendered("x", **option)
+
+
+def test_empty_list_of_tools_is_a_chat_with_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in transformers."""
+    templates = {"default": "{{ 1 }}", "tool_use": "{{ 2 }}"}
+    monkeypatch.setitem(vars(EMBEDDED), "prompt_facts", replace(EMBEDDED.prompt_facts, chat_templates=templates))
+    assert [EMBEDDED.render_chat(CHAT, tools=tools) for tools in (None, [], TOOLS)] == ["1", "2", "2"]
 
 
 def test_continuing_and_prompting_at_once_is_refused() -> None:

@@ -275,6 +275,29 @@ def test_template_that_refuses_leaves_the_transcript_as_it_was() -> None:
     assert "a<end_of_turn>" not in tokenizer.decode(transcript.ids, skip_special_tokens=False)
 
 
+def test_instructions_that_a_template_gathers_in_front_are_refused_later() -> None:
+    """DeepSeek writes all of them at the beginning: behind a turn they would be lost. Others show them where they stand."""
+    reminder = {"role": "system", "content": "e"}
+    for name in CHATS:
+        tokenizer = detok.load(real(name))
+        transcript = tokenizer.transcript(render=render_of(name))
+        transcript.add_messages([{"role": "system", "content": "Be brief."}, user("Hi")])
+        transcript.add_generated(tokenizer.encode("Yes?" + CHATS[name], add_special_tokens=False))
+        before = transcript.ids
+        for messages in ([reminder, user("Bye")], [user("Bye"), reminder], [reminder]):
+            if name == "gemma3":  # knows none but the first message
+                continue
+            if name == "deepseek-v3":
+                with pytest.raises(detok.OptionError, match="give it at the beginning of the chat"):
+                    transcript.add_messages(messages)
+                assert transcript.ids == before
+            else:
+                again = tokenizer.transcript(render=render_of(name))
+                again.add_generated([*before, *tokenizer.eos_token_ids[:1]])
+                again.add_messages(messages)
+                assert tokenizer.encode("system", add_special_tokens=False)[0] in again.ids[len(before) :]
+
+
 @pytest.mark.parametrize("message", [{"content": "no role"}, {"role": 5, "content": ""}, "text", None])
 def test_what_is_no_message_is_named(message: Any) -> None:
     """All or none: the good one before it is not added either."""

@@ -18,10 +18,9 @@ from detok.engines.echo import EchoEngine
 from detok.frontend.metrics import FrontendMetrics, Registry
 from detok.frontend.processor import OutputProcessor
 from detok.prompts.lengths import LengthLimits
-from detok.prompts.microbatch import AsyncEncoder
 from detok.server.app import Server
 from detok.server.config import ServerConfig
-from detok.server.models import Model, Prompts
+from detok.server.models import Model
 
 TOKENIZER = detok.load(detok.EMBEDDED)
 
@@ -41,7 +40,7 @@ def model(engine: Engine | None = None, name: str = "test", registry: Registry |
         tokenizer=tokenizer,
         frontend=OutputProcessor(tokenizer, EchoEngine() if engine is None else engine, metrics=metrics),
         limits=limits,
-        encoder=AsyncEncoder(Prompts(tokenizer), max_tokens=limits.max_tokens),
+        encoder=tokenizer.async_encoder(max_tokens=limits.max_tokens),
         **settings,
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import MessageError, SourceError
+from ..errors import MessageError, OptionError, SourceError
+from ..tokenizers import Tokenizer
 
 __all__ = ["ChatTemplate", "DoubleBos", "DoubleBosChoice", "GivenChat", "Safe", "read_chat"]
 
@@ -39,6 +41,9 @@ DoubleBos = Annotated[
 FIELDS = ("tools", "documents", "add_generation_prompt", "continue_final_message", "chat_template")
 """Of a request, beside its messages, those that say something of the prompt."""
 
+ARGUMENTS = frozenset(signature(Tokenizer.encode_chat).parameters) - {"variables"}
+"""What a variable of a template cannot be called."""
+
 
 @dataclass(frozen=True, slots=True)
 class GivenChat:
@@ -59,6 +64,7 @@ def read_chat(text: str, chat_template: str | None = None) -> GivenChat:
 
     Raises:
         MessageError: It looks like JSON but is none, or has no messages.
+        OptionError: A variable of the template has the name of an argument.
         SourceError: The template's file cannot be read.
     """
     options: dict[str, Any] = {}
@@ -74,9 +80,13 @@ def read_chat(text: str, chat_template: str | None = None) -> GivenChat:
         if "messages" not in given:
             raise MessageError("the chat", found="has no messages", accepted='an object has them as "messages"')
         options = {name: given[name] for name in FIELDS if given.get(name) is not None}
-        variables = given.get("chat_template_kwargs") or {}
+        variables = given.get("chat_template_kwargs")
+        variables = {} if variables is None else variables
         if not isinstance(variables, dict):
             raise MessageError("chat_template_kwargs", found="is no object", accepted="it has the variables of the template")
+        if taken := sorted(ARGUMENTS & variables.keys()):
+            accepted = "it is no variable of a template, but a field beside it or an option of the command"
+            raise OptionError(option=f"chat_template_kwargs.{taken[0]}", value=variables[taken[0]], accepted=accepted)
         options = {**variables, **options}
         given = given["messages"]
     if chat_template is not None:

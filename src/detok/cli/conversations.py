@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from ..errors import SourceError, UsageError
@@ -28,9 +28,13 @@ NAMES = ("id", "name", "request_id")
 MAX_LINE = 1 << 24
 
 
-def stored_conversations(file: str | None) -> Iterator[StoredConversation]:
+def stored_conversations(file: str | None, known: Container[int]) -> Iterator[StoredConversation]:
     """
     Read a file, or standard input for "-" and where something is piped in and no file is named.
+
+    Args:
+        file: It.
+        known: The ids that the tokenizer has.
 
     Raises:
         UsageError: There is nothing to read.
@@ -38,13 +42,13 @@ def stored_conversations(file: str | None) -> Iterator[StoredConversation]:
         InputError: A line is no conversation; after those before it.
     """
     if file == "-" or (file is None and is_piped()):
-        yield from read_conversations(_lines(sys.stdin.buffer), "standard input")
+        yield from read_conversations(_lines(sys.stdin.buffer), "standard input", known)
     elif file is None:
         raise UsageError("there are no conversations; give a file of JSON lines, or a pipe")
     else:
         try:
             with open(file, "rb") as opened:
-                yield from read_conversations(_lines(opened), file)
+                yield from read_conversations(_lines(opened), file, known)
         except OSError as error:
             accepted = "give a file of JSON lines, or -"
             raise SourceError(file, found=f"cannot be read ({error.strerror})", accepted=accepted) from error
@@ -55,7 +59,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def read_conversations(lines: Iterable[bytes], source: str) -> Iterator[StoredConversation]:
+def read_conversations(lines: Iterable[bytes], source: str, known: Container[int]) -> Iterator[StoredConversation]:
     """Read lines; empty ones are skipped. Errors as `stored_conversations`."""
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:
@@ -68,14 +72,14 @@ def read_conversations(lines: Iterable[bytes], source: str) -> Iterator[StoredCo
             raise InputError(source, line=number, column=error.pos + 1, problem=f"no JSON ({error.msg})") from None
         except (ValueError, RecursionError) as error:
             raise InputError(source, line=number, column=1, problem=f"no JSON ({error})") from None
-        problem, ids = _ids(value)
+        problem, ids = _ids(value, known)
         if problem:
             raise InputError(source, line=number, column=1, problem=problem)
         name = next((str(value[key]) for key in NAMES if key in value), None) if isinstance(value, dict) else None
         yield StoredConversation(name or f"line {number}", ids)
 
 
-def _ids(value: Any) -> tuple[str, tuple[int, ...]]:
+def _ids(value: Any, known: Container[int]) -> tuple[str, tuple[int, ...]]:
     """What is wrong with a line, or its ids."""
     if isinstance(value, list):
         value = {"token_ids": value}
@@ -83,8 +87,12 @@ def _ids(value: Any) -> tuple[str, tuple[int, ...]]:
         return f"neither an array of ids, nor an object with {', '.join(map(repr, IDS[1:]))}", ()
     ids: list[int] = []
     for key in IDS:
-        part = value.get(key) or []
+        part = value.get(key)
+        part = [] if part is None else part  # as vLLM writes what was not asked for
         if not isinstance(part, list) or not all(type(token_id) is int for token_id in part):
             return f"{key!r} is no array of integers", ()
+        unknown = next((token_id for token_id in part if token_id not in known), None)
+        if unknown is not None:
+            return f"{key!r} has the id {unknown}, and the tokenizer has none of that number", ()
         ids += part
     return "", tuple(ids)

@@ -52,7 +52,7 @@ def command(
     if file is None and tokenizer is not None and tokenizer.endswith((".jsonl", ".ndjson")):
         tokenizer, file = None, tokenizer
     made = o.open_tokenizer(tokenizer)
-    report = drift_report(made, stored_conversations(file), block_size=block_size, worst=worst)
+    report = drift_report(made, stored_conversations(file, frozenset(made.ids)), block_size=block_size, worst=worst)
     if as_json:
         write_json(report.as_dict())
     else:

@@ -25,8 +25,13 @@ def write(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write one JSON value on a line of its own."""
-    write(json.dumps(value, ensure_ascii=False) + "\n")
+    """Write one JSON value on a line of its own. A lone surrogate, which UTF-8 cannot spell, is escaped, and all else with it."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(value)
+    write(text + "\n")
 
 
 def plain_ending(end: RequestOutput) -> dict[str, Any]:

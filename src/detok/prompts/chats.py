@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from types import NoneType
 from typing import Any
 
 from ..errors import MessageError, OptionError
@@ -15,6 +16,14 @@ from .templates import ChatTemplate, Rendered, choose
 from .token_strings import Place
 
 __all__ = ["Chat", "ChatOptions", "prepared"]
+
+
+SWITCHES = (
+    ("add_generation_prompt", (bool, NoneType), "it is True or False, or None"),
+    ("continue_final_message", (bool, str), "it is True or False, or the name of a field"),
+    ("safe", bool, "it is True or False"),
+)
+"""A text such as "no" would pass for True."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +41,9 @@ class ChatOptions:
     marks_generation: bool = False
 
     def __post_init__(self) -> None:
+        for name, kinds, accepted in SWITCHES:
+            if not isinstance(getattr(self, name), kinds):
+                raise OptionError(option=name, value=getattr(self, name), accepted=accepted)
         if self.continue_final_message and self.add_generation_prompt:
             accepted = "a chat ends with what the assistant wrote, or where it begins to; leave one of them out"
             raise OptionError(option="continue_final_message", value=self.continue_final_message, accepted=accepted)
@@ -89,7 +101,7 @@ def prepared(
     """Return a chat that is ready. Arguments and errors as `Prompting.encode_chat`."""
     if encoder is not None and options.chat_template is None:
         return _by_encoder(messages, options, encoder())
-    template = choose(facts.chat_templates, options.chat_template, has_tools=bool(options.tools))
+    template = choose(facts.chat_templates, options.chat_template, has_tools=options.tools is not None)
     if options.marks_generation and not template.marks_generation:
         accepted = "this one does not say what the assistant writes: it has no {% generation %} block"
         raise OptionError(option="chat_template", value=template.name, accepted=accepted)

@@ -62,9 +62,9 @@ def to_continue(messages: list[Message], field: str, source: str, mark: str) -> 
         raise MessageError(f"{place}.{field}", found="is not shown by the chat template", accepted="it cannot be continued")
     if isinstance(last[field], str):
         return {**last, **{name: f"{last[name]}{mark} " for name in names}}
-    parts = list(last[field])
+    parts = list(last[field]) if isinstance(last[field], list) else []
     for number in reversed(range(len(parts))):
-        if "text" in parts[number]:
+        if isinstance(parts[number], dict) and isinstance(parts[number].get("text"), str):
             parts[number] = {**parts[number], "text": f"{parts[number]['text']}{mark} "}
             return {**last, field: parts}
     raise MessageError(f"{place}.{field}", found="has no text", accepted="continue_final_message needs one, to go on behind it")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -152,17 +152,24 @@ class AsyncEncoder:
         return ids
 
     async def aclose(self) -> None:
-        """Refuse what waits and what comes, and return when what is in work was delivered. A second call does nothing."""
+        """
+        Refuse what waits and what comes, and return when what is in work was delivered. A second call does nothing.
+
+        Raises:
+            UsageError: There is still something to do for another loop, and that runs.
+        """
+        if self._loop is not asyncio.get_running_loop():
+            self._leave_loop()
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for request in self._waiting.clear():
-            if not request.future.done():
-                request.future.set_exception(EncoderClosed())
-        while self._jobs:
-            await asyncio.wait(self._jobs)
-        if self._own_executor is not None:
-            self._own_executor.shutdown(wait=False)
+        _fail(self._waiting.clear(), EncoderClosed())
+        try:
+            while self._jobs:
+                await asyncio.wait(self._jobs)
+        finally:  # whoever is cancelled here has closed it all the same
+            if self._own_executor is not None:
+                self._own_executor.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -176,10 +183,19 @@ class AsyncEncoder:
         """Belong to a loop: the first, or another when there is nothing left to do for that."""
         if self._loop is loop:
             return
-        if self._jobs or self._waiting:
-            raise UsageError("an AsyncEncoder serves one event loop; make another with tokenizer.async_encoder()")
+        self._leave_loop()
         self._loop = loop
         self._refill()
+
+    def _leave_loop(self) -> None:
+        """Forget what was to be done for a loop that has ended: nobody is there to whom it could be delivered."""
+        if self._loop is not None and self._loop.is_running() and (self._jobs or self._waiting):
+            raise UsageError("an AsyncEncoder serves one event loop; make another with tokenizer.async_encoder()")
+        self._jobs.clear()
+        waiting = self._waiting.clear()
+        if self._loop is not None and not self._loop.is_closed():  # it may run again
+            _fail(waiting, EncoderClosed())
+        self._timer = None
 
     def _size(self, text: str) -> int:
         """Bytes of UTF-8. To count those of a text that is too long for company takes long too, and its characters will do."""
@@ -240,7 +256,11 @@ class AsyncEncoder:
     def _start(self, batch: list[Request]) -> None:
         assert self._loop is not None
         texts = [request.text for request in batch]
-        job = self._loop.run_in_executor(self._executor, _encode_all, self._tokenizer, texts, batch[0].add_special_tokens)
+        try:
+            job = self._loop.run_in_executor(self._executor, _encode_all, self._tokenizer, texts, batch[0].add_special_tokens)
+        except Exception as error:  # an executor that was shut down, or has no thread to give
+            _fail(batch, error)
+            return
         self._jobs.add(job)
         job.add_done_callback(partial(self._deliver, batch))
 
@@ -258,6 +278,12 @@ class AsyncEncoder:
         self._dispatch()
 
 
+def _fail(requests: Iterable[Request], error: Exception) -> None:
+    for request in requests:
+        if not request.future.done():
+            request.future.set_exception(error)
+
+
 def _check(option: str, value: object, *, least: int) -> None:
     if type(value) is not int or value < least:
         raise OptionError(option=option, value=value, accepted=f"it is a number, {least} or more")
@@ -267,13 +293,17 @@ def _encode_all(tokenizer: BatchEncoder, texts: Sequence[str], add_special_token
     """In a thread: the ids of each text, or what is wrong with it."""
     if len(texts) > 1:
         try:
-            return list(tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens))
+            encoded = list(tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens))
+            if len(encoded) == len(texts):
+                return list[Outcome](encoded)
         except BaseException:  # a panic in Rust is no Exception
             pass  # one of them is bad; alone, each tells whether it is the one
     outcomes: list[Outcome] = []
     for text in texts:
         try:
             outcomes.append(tokenizer.encode(text, add_special_tokens=add_special_tokens))
+        except StopIteration as error:  # no future takes it; in a coroutine Python makes the same of it
+            outcomes.append(RuntimeError(f"the tokenizer raised {error!r}"))
         except BaseException as error:  # as above
             outcomes.append(error)
     return outcomes

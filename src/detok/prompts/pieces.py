@@ -95,7 +95,8 @@ def _kept_as_text(
     its first character. (What it gives for unknown characters is no such piece, though the unknown token may be a control token.)
     """
     ids = plain(text, control=control, before=beside[0], after=beside[1])
-    spelled = [match for match in _tokens(control, overlap=True).finditer(text) if ids_of[match[1]] in ids]
+    found = set(ids)  # a text may have as many spellings as ids
+    spelled = [match for match in _tokens(control, overlap=True).finditer(text) if ids_of[match[1]] in found]
     if not spelled:
         return ids
     if any(len(match[1]) == 1 for match in spelled):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.vocabulary import Piece, Vocabulary
     from .templates import ChatTemplate
 
-__all__ = ["Prompting"]
+__all__ = ["PromptEncoder", "Prompting"]
 
 MAX_TEMPLATES = 16
 """So many are remembered with what a user must not spell in them."""
@@ -43,6 +43,7 @@ class Prompting:
         @property
         def added_ids(self) -> frozenset[int]: ...
         def encode(self, text: str, add_special_tokens: bool = True) -> list[int]: ...
+        def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]: ...
         def token_bytes(self, token_id: SupportsIndex) -> bytes: ...
         def piece(self, token_id: SupportsIndex) -> Piece: ...
 
@@ -85,10 +86,22 @@ class Prompting:
         """
         check_double_bos(double_bos)
         ids = self.encode(text, add_special_tokens=add_special_tokens)
-        bos = self.prompt_facts.bos_token_id
-        if add_special_tokens and bos is not None and self.prompt_facts.add_bos_token and self._encoder_bos is None:
-            ids = [bos, *ids]
-        return self._with_one_bos(ids, double_bos)
+        return self._with_one_bos(self._with_bos(ids, add_special_tokens), double_bos)
+
+    def as_prompt(self, ids: list[int], add_special_tokens: bool = True, *, double_bos: DoubleBosMode = "fix") -> list[int]:
+        """
+        Return the ids of `encode` as those of `encode_prompt`, for whoever encodes in another way, a batch at once say.
+
+        Args:
+            ids: The whole prompt.
+            add_special_tokens: What it was encoded with.
+            double_bos: As `encode_prompt`.
+
+        Raises:
+            OptionError, DoubleBos: As `encode_prompt`.
+        """
+        check_double_bos(double_bos)
+        return self._with_one_bos(self._with_bos(ids, add_special_tokens), double_bos)
 
     def encode_chat(
         self,
@@ -214,6 +227,11 @@ class Prompting:
         is_added = len(full) > len(bare) and full[1 : 1 + len(bare)] == bare
         return full[0] if is_added else None
 
+    def _with_bos(self, ids: list[int], add_special_tokens: bool) -> list[int]:
+        bos = self.prompt_facts.bos_token_id
+        wants = add_special_tokens and bos is not None and self.prompt_facts.add_bos_token and self._encoder_bos is None
+        return [bos, *ids] if wants else ids  # type: ignore[list-item]  # it is no None then
+
     def _with_one_bos(self, ids: list[int], mode: DoubleBosMode) -> list[int]:
         if len(ids) < 2 or ids[0] != ids[1]:
             return ids
@@ -267,3 +285,24 @@ class Prompting:
             if len(inner) == len(tokens) - before - behind:
                 return [(0, 0)] * before + inner + [(len(text), len(text))] * behind
         return found or [(None, None)] * len(tokens)
+
+
+class PromptEncoder:
+    """
+    A tokenizer whose `encode` is that of a prompt, with exactly one BOS, also of many at once.
+
+    Args:
+        tokenizer: It.
+    """
+
+    def __init__(self, tokenizer: Prompting) -> None:
+        self._tokenizer = tokenizer
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """Return the ids of a prompt, as `Prompting.encode_prompt` does."""
+        return self._tokenizer.encode_prompt(text, add_special_tokens)
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]:
+        """Return the ids of several prompts. Errors as `encode`, if any of them is bad."""
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens)
+        return [self._tokenizer.as_prompt(ids, add_special_tokens) for ids in encoded]

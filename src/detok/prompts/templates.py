@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ChatTemplateError, MissingExtra, OptionError
@@ -25,6 +26,19 @@ FILE = "<template>"
 """What Jinja calls the file of a template that came as a text, in tracebacks."""
 
 ContentFormat = Literal["both", "text", "parts"]
+
+PROBE = "detok probe"
+PROBE_CHATS: tuple[list[Message], ...] = (
+    [{"role": "user", "content": PROBE}],
+    [{"role": "system", "content": PROBE}, {"role": "user", "content": PROBE}],
+)
+PROBE_TOOLS = [
+    {"type": "function", "function": {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}}}}
+]
+"""Some templates want a system message, others are for chats with tools alone."""
+
+MAX_FORMATS = 16
+"""So many sets of special tokens are remembered with what a template takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +66,7 @@ class ChatTemplate:
     def __init__(self, source: str, name: str = "default") -> None:
         self.source = source
         self.name = name
-        self._content_format: ContentFormat | None = None
+        self._content_formats: dict[tuple[tuple[str, str], ...], ContentFormat] = {}
         if len(source) > MAX_TEMPLATE:
             raise ChatTemplateError(name, line=None, problem=f"it has more than {MAX_TEMPLATE:,} characters")
         try:
@@ -75,22 +89,45 @@ class ChatTemplate:
         tokens = [value for _, kind, value in _environment().lex(self.source) if kind == "name"]
         return "endgeneration" in tokens
 
-    def content_format(self, variables: Mapping[str, Any]) -> ContentFormat:
-        """What a message's content may be, found out once by rendering one of each kind."""
-        if self._content_format is None:
-            probe = "detok probe"
-            text = self._probe(probe, variables)
-            parts = self._probe([{"type": "text", "text": probe}], variables)
-            takes_text = probe in text
-            # A template that knows no parts writes the list as Python or JSON does, or fails.
-            takes_parts = probe in parts and "type" not in parts.replace(text, "")
-            self._content_format = "both" if takes_text == takes_parts else "text" if takes_text else "parts"
-        return self._content_format
+    def content_format(self, messages: list[Message], variables: Mapping[str, Any]) -> ContentFormat:
+        """
+        What a message's content may be, found out by rendering one of each kind.
 
-    def _probe(self, content: Any, variables: Mapping[str, Any]) -> str:
+        It is asked of small chats first, in which of all variables there are only special tokens: what these tell is true for every
+        chat, and remembered. A template that refuses all of them is asked of the chat itself, each time.
+        """
+        special = {name: value for name, value in variables.items() if name.endswith("_token") and isinstance(value, str)}
+        key = tuple(sorted(special.items()))
+        known = self._content_formats.get(key)
+        if known is None:
+            for chat, tools in product(PROBE_CHATS, (None, PROBE_TOOLS)):
+                known = self._tells(chat, {**special, "tools": tools})
+                if known is not None:
+                    break
+            else:
+                return self._tells(messages, variables) or "both"
+            if len(self._content_formats) >= MAX_FORMATS:
+                self._content_formats.clear()
+            self._content_formats[key] = known
+        return known
+
+    def _tells(self, messages: Sequence[Message], variables: Mapping[str, Any]) -> ContentFormat | None:
+        """What a chat tells of contents, if it is rendered with texts in their places, or with lists of parts."""
+        text, parts = (self._probe(messages, content, variables) for content in (PROBE, [{"type": "text", "text": PROBE}]))
+        if PROBE not in text and PROBE not in parts:
+            return None
+        takes_text = PROBE in text
+        # A template that knows no parts writes the list as Python or JSON does, or fails.
+        takes_parts = PROBE in parts and "type" not in parts.replace(text, "")
+        return "both" if takes_text == takes_parts else "text" if takes_text else "parts"
+
+    def _probe(self, messages: Sequence[Message], content: Any, variables: Mapping[str, Any]) -> str:
+        probed = [{**message, "content": content} if "content" in message else message for message in messages]
         try:
-            return self._run([{"role": "user", "content": content}], {**variables, "tools": None}, None, None)
-        except ChatTemplateError:
+            return self._run(probed, variables, None, None)
+        except ChatTemplateError as error:
+            if isinstance(error.__cause__, (TooMuch, RecursionError)):
+                raise  # with this chat it would take as long again
             return ""
 
     def render(
@@ -116,7 +153,7 @@ class ChatTemplate:
             ChatTemplateError: The template refuses the chat, fails, or does too much; with the line.
             MessageError: The last message has nothing to continue, or the template does not show it.
         """
-        match self.content_format(variables):
+        match self.content_format(messages, variables):
             case "text":
                 messages = content_as_text(messages)
             case "parts":
@@ -166,7 +203,7 @@ def choose(templates: Mapping[str, str], asked: str | None, *, has_tools: bool) 
     Args:
         templates: Those of the tokenizer by name.
         asked: A name, or a template itself; None for the usual one, which is "tool_use" for chats with tools where there is one.
-        has_tools: Whether the chat has tools.
+        has_tools: Whether the chat has tools; an empty list of them counts, as it does in transformers.
 
     Raises:
         OptionError: There is none, or none of that name.

@@ -48,6 +48,7 @@ class Transcript:
         tokenizer: Encodes and decodes.
         render: The chat template, with its tools and other variables; only messages need it.
         encode: Encodes a text in which special tokens are spelled, and adds none; by default the tokenizer's own ``encode``.
+        as_prompt: Makes a prompt of encoded ids, with one BOS; by default they are left as they are.
     """
 
     def __init__(
@@ -56,8 +57,10 @@ class Transcript:
         *,
         render: Render | None = None,
         encode: Callable[[str], list[int]] | None = None,
+        as_prompt: Callable[[list[int], bool], list[int]] | None = None,
     ) -> None:
         self._tokenizer = tokenizer
+        self._as_prompt = as_prompt or (lambda ids, adds: ids)
         self._render = render
         self._encode = encode or partial(tokenizer.encode, add_special_tokens=False)
         self._ids: list[int] = []
@@ -99,11 +102,12 @@ class Transcript:
         """
         in_chat = self._ended is not None or bool(self._pending)
         first = not self._ids and not self._pending
-        if add_special_tokens if add_special_tokens is not None else first:
+        adds = first if add_special_tokens is None else add_special_tokens
+        if adds:
             ids = self._tokenizer.encode(text, add_special_tokens=True)
         else:
             ids = self._behind(text, [*self._ids[-1:], *self._encoded()[-1:]])
-        self._commit("text", ids)
+        self._commit("text", self._with_one_bos([*self._ids[:2], *self._encoded()[:2]], ids, adds))
         if in_chat:
             self._ended = self._ends_turn(ids)
 
@@ -176,11 +180,16 @@ class Transcript:
     def _encoded(self) -> list[int]:
         """The ids of the pending messages."""
         if self._pending_ids is None:
-            self._pending_ids = []
+            ids: list[int] = []
             if self._pending and self._render is not None:
                 text = self._text(self._render, self._pending)
-                self._pending_ids = self._behind(text, self._ids[-1:])
+                ids = self._with_one_bos(self._ids[:2], self._behind(text, self._ids[-1:]))
+            self._pending_ids = ids
         return self._pending_ids
+
+    def _with_one_bos(self, begin: Sequence[int], ids: list[int], adds: bool = False) -> list[int]:
+        """Return new ids without the BOS that stands in front already, be it here or among the first ids of the transcript."""
+        return ids if len(begin) > 1 else self._as_prompt([*begin, *ids], adds)[len(begin) :]
 
     def _text(self, render: Render, messages: Sequence[Message]) -> str:
         """What the template says of messages behind all that is there."""

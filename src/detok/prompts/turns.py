@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ RESULTS = ("tool", "function")
 
 # Words that no template looks for: a template may strip, split at tags, or look for the first letter.
 MARK = "Placeholder"
+WORD = "Reminder"
 ASKED = "Hello"
 
 # Nine letters and digits, as Mistral's templates insist.
@@ -58,13 +60,10 @@ def behind_turn(
         add_generation_prompt: Whether the next turn of the assistant begins.
 
     Raises:
-        OptionError: The template does not show what an assistant says. Whatever else the template raises.
+        OptionError: The template does not show what an assistant says, or puts instructions that stand behind it elsewhere.
+            Whatever else the template raises.
     """
-    mark, number = MARK, 0
-    told = repr((instructions, messages))
-    while mark in told:
-        number += 1
-        mark = f"{MARK}{number}"
+    mark = _unused(MARK, (instructions, messages))
     accepted = "the template has to show what the assistant says; add the text of the turn with add_text"
     refusal: Exception = OptionError(option="render", value=render, accepted=accepted)
     for turn in _turns(mark, messages):
@@ -79,10 +78,39 @@ def behind_turn(
         except Exception:  # one that takes no chat which ends with an answer, as mistral_common does
             alone = whole
         if mark in whole and mark in alone:
+            _check_instructions(partial(render, add_generation_prompt=add_generation_prompt), chat, messages, mark)
             behind = whole[whole.rindex(mark) + len(mark) :]
             end = common_prefix([behind, alone[alone.rindex(mark) + len(mark) :]])
             return end, behind[len(end) :]
     raise refusal
+
+
+def _check_instructions(
+    render: Callable[[list[Message]], str], chat: Sequence[Message], messages: Sequence[Message], mark: str
+) -> None:
+    """
+    Refuse instructions that the template gathers in front of the chat, or leaves out: what stands there already is not changed.
+
+    Each is rendered with a word in the place of its own, which has to stand behind the mark.
+    """
+    word = _unused(WORD, (chat, messages))
+    for place, message in enumerate(messages):
+        if not is_instruction(message) or not message.get("content"):
+            continue
+        content = [{"type": "text", "text": word}] if isinstance(message["content"], list) else word
+        whole = render([*chat, *messages[:place], {**message, "content": content}, *messages[place + 1 :]]).casefold()
+        if whole.rfind(word.casefold()) <= whole.rfind(mark.casefold()):
+            accepted = "the template does not show it behind a turn of the assistant; give it at the beginning of the chat"
+            raise OptionError(option="message", value=message, accepted=accepted)
+
+
+def _unused(word: str, values: object) -> str:
+    """Return a word, with a number if need be, that does not stand in values."""
+    told, number, unused = repr(values).casefold(), 0, word
+    while unused.casefold() in told:
+        number += 1
+        unused = f"{word}{number}"
+    return unused
 
 
 def _turns(mark: str, messages: Sequence[Message]) -> Iterator[Message]:

@@ -15,7 +15,7 @@ __all__ = ["chat_ids"]
 RESERVED = frozenset(
     {
         *("messages", "tools", "documents", "add_generation_prompt", "continue_final_message"),
-        *("chat_template", "tokenize", "return_dict", "double_bos", "safe", "now"),
+        *("chat_template", "tokenize", "return_dict", "double_bos", "safe", "now", "self"),
     }
 )
 

@@ -83,17 +83,6 @@ class Model:
             await self.encoder.aclose()
 
 
-class Prompts:
-    """A tokenizer whose `encode` is that of a prompt: with exactly one BOS."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.encode = tokenizer.encode_prompt
-
-    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]:
-        """Return the ids of several prompts."""
-        return [self.encode(text, add_special_tokens) for text in texts]
-
-
 def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registry) -> Model:
     """
     Load a tokenizer, open an engine and put the two together.
@@ -139,12 +128,6 @@ def _engine(config: ModelConfig, tokenizer: Tokenizer) -> Engine:
 
 def _encoder(tokenizer: Tokenizer, lengths: LengthLimits) -> AsyncEncoder | None:
     try:
-        inline = tokenizer.encoder.inline_bytes
-        return AsyncEncoder(
-            Prompts(tokenizer),
-            inline_bytes=inline,
-            max_characters=lengths.max_characters,
-            max_tokens=lengths.max_tokens,
-        )
+        return tokenizer.async_encoder(max_characters=lengths.max_characters, max_tokens=lengths.max_tokens)
     except EncodeUnsupported:
         return None

@@ -10,9 +10,10 @@ from ..core.decoder import Decoder, DecodeStreamSteps
 from ..core.rules import RawBytes, Replace, Rule
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError
+from ..prompts.bos import check_double_bos
 from ..prompts.drift import roundtrips
 from ..prompts.facts import PromptSupport
-from ..prompts.prompting import Prompting
+from ..prompts.prompting import PromptEncoder, Prompting
 from .encoders import EncoderInfo, FastestEncoder
 
 if TYPE_CHECKING:
@@ -114,10 +115,14 @@ class Tokenizer(Prompting, Decoder):
         return EncoderInfo(name=self.library.name)
 
     def async_encoder(self, **options: Any) -> AsyncEncoder:
-        """Return an encoder for an event loop, with the options of `AsyncEncoder`. Makes the choice of `encoder` first."""
+        """
+        Return an encoder for an event loop, with the options of `AsyncEncoder`. Makes the choice of `encoder` first.
+
+        It encodes prompts, as `encode_prompt` does: with exactly one BOS.
+        """
         from ..prompts.microbatch import AsyncEncoder
 
-        return AsyncEncoder(self, **{"inline_bytes": self.encoder.inline_bytes, **options})
+        return AsyncEncoder(PromptEncoder(self), **{"inline_bytes": self.encoder.inline_bytes, **options})
 
     def transcript(self, *, render: Render | None = None, **options: Any) -> Transcript:
         """
@@ -130,9 +135,13 @@ class Tokenizer(Prompting, Decoder):
         """
         from ..prompts.transcript import Transcript
 
+        as_prompt = partial(self.as_prompt, double_bos=options.get("double_bos", "fix"))
+        check_double_bos(as_prompt.keywords["double_bos"])
         if "safe" in options:
             raise OptionError(option="safe", value=options["safe"], accepted="a transcript encodes messages as they are rendered")
-        return Transcript(self, render=render or partial(self.render_chat, **options), encode=self.encode_rendered)
+        return Transcript(
+            self, render=render or partial(self.render_chat, **options), encode=self.encode_rendered, as_prompt=as_prompt
+        )
 
     def roundtrips(self, ids: Iterable[SupportsIndex]) -> bool:
         """
