@@ -153,7 +153,9 @@ def test_sigterm_hands_requests_back(place: str) -> None:
         text += client.step([("a", IDS[taken:], "stop", None, None)])[0][1].text
         assert text == TOKENIZER.decode(IDS)
         after = samples(scrape(place))
-        assert (after["detok_worker_restarts"], after["detok_worker_replayed_rows_total"]) == (1, 0)
+        assert after["detok_worker_restarts"] == 1
+        # Of all of them; the answer to a step under way in that very moment may have been lost.
+        assert after["detok_worker_replayed_rows_total"] <= 1
 
 
 def test_stuck_worker_is_killed(place: str) -> None:
