@@ -37,6 +37,8 @@ PROBE_TOOLS = [
 ]
 """Some templates want a system message, others are for chats with tools alone."""
 
+_OF_CASE = frozenset(("lower", "upper", "capitalize", "title", "swapcase", "casefold"))
+
 MAX_FORMATS = 16
 """So many sets of special tokens are remembered with what a template takes."""
 
@@ -84,6 +86,11 @@ class ChatTemplate:
         return frozenset(constants(_environment().parsed(self.source)))
 
     @cached_property
+    def changes_case(self) -> bool:
+        """Whether it may write a text in other letters than it got."""
+        return bool(_OF_CASE & {value for _, kind, value in _environment().lex(self.source) if kind == "name"})
+
+    @cached_property
     def marks_generation(self) -> bool:
         """Whether it has ``generation`` blocks."""
         tokens = [value for _, kind, value in _environment().lex(self.source) if kind == "name"]
@@ -93,8 +100,8 @@ class ChatTemplate:
         """
         What a message's content may be, found out by rendering one of each kind.
 
-        It is asked of small chats first, in which of all variables there are only special tokens: what these tell is true for every
-        chat, and remembered. A template that refuses all of them is asked of the chat itself, each time.
+        It is asked of small chats first, in which of all variables there are only special tokens: what these tell is true for
+        every chat, and remembered. A template that refuses all of them is asked of the chat itself, each time.
         """
         special = {name: value for name, value in variables.items() if name.endswith("_token") and isinstance(value, str)}
         key = tuple(sorted(special.items()))
