@@ -162,6 +162,7 @@ def test_transcript_begins_with_one_bos(make: Any) -> None:
     """Whoever brings it: a text, the encoder, the template, a message; or two of them, one after another."""
     tokenizer: Tokenizer = make()
     bos = tokenizer.bos_token_id
+    assert bos is not None
 
     def render(messages: Any, *, add_generation_prompt: bool) -> str:
         return LLAMA_BOS + "".join(message["content"] for message in messages)

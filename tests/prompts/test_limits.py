@@ -43,6 +43,22 @@ TOO_LONG = {
     "arguments": "{% macro m() %}{{ varargs }}{% endmacro %}" + often(f"{{{{ m(*{NINES}) }}}}"),
     "pieces": "{% set x = 'a ' * 4999999 %}" + often("{% set y = x.split(' ') %}"),
     "sums of lists": "{% set x = [[1] * 999] * 9999 %}{{ x | sum(start=[]) | length }}",
+    "items that a loop leaves out": often("{% for k in range(99999) if k < 0 %}{% endfor %}"),
+    "items that a recursive loop leaves out": "{% set x = range(99999) | list %}"
+    + often("{% for k in x if k < 0 recursive %}{% endfor %}"),
+    "differences of keys": "{% set d = dict(range(9998) | batch(2)) %}" + often("{% set y = d.keys() - d.keys() %}"),
+    "keys that have nothing in common": "{% set d = dict(range(9998) | batch(2)) %}"
+    + often("{% set y = d.keys().isdisjoint(d.values()) %}"),
+    "letters that are tested": "{% set x = 'a' * 99999 %}" + often("{% set y = x | select('equalto', 'b') | first %}"),
+    "letters as a list": "{{ ('x' * 1000000) | list | length }}",
+    "varargs in varargs": "{% macro m() %}{% set ns.x = varargs %}{% endmacro %}"
+    + growing("{{ m(ns.x, ns.x) }}", "(1,)", "{{ {ns.x: 1} }}"),
+    "objects in objects by dict": growing("{% set ns.x = dict(a=ns.x, b=ns.x) %}", "{}"),
+    "what may have changed": "{% for a in [1] %}{% set x = range(99999) | list %}{% for i in range(9999) %}"
+    "{% if loop.changed(x) %}{% endif %}{% endfor %}{% endfor %}",
+    "filled up": often("{% set y = [1] | batch(9999, 0) | first %}"),
+    "parts by white space": "{% set x = 'a ' * 999999 %}{{ x.split() | length }}",
+    "lines": "{% set x = '\n' * 999999 %}{{ x.splitlines() | length }}",
     "groups": often(f"{{% set x = {NINES} | list | groupby('real') %}}"),
 }
 TOO_MUCH = {
@@ -67,8 +83,14 @@ TOO_MUCH = {
     "translate": LONG + "{{ x.translate({97: x}) }}",
     "indent": "{% set x = '\n' * 999999 %}{{ x | indent(9999) }}",
     "indent by a text": "{% set x = '\n' * 999999 %}{{ x | indent(x) }}",
-    "wordwrap": LONG + "{{ ('a b ' * 99999) | wordwrap(1, wrapstring=x) }}",
     "escape": "{{ ('<' * 99999999) | e }}",
+    "joined texts": LONG + "{{ ([x] * 99) | join | length }}",
+    "joined texts by a method": LONG + "{{ ''.join([x] * 99) | length }}",
+    "escapes of JSON": "{{ ('\u00fc' * 1999999) | tojson(ensure_ascii=true) | length }}",
+    "escapes of JSON, in a list": "{{ ['\u00fc' * 1999999] | tojson(ensure_ascii=true) | length }}",
+    "escapes of Python": "{{ ['\u00fc' * 1999999] | string | length }}",
+    "indented JSON": "{% set ns = namespace(x=1) %}{% for i in range(60) %}{% set ns.x = [ns.x] %}{% endfor %}"
+    "{{ ([ns.x] * 999) | tojson(indent=16) | length }}" * 9,
     "format": LONG + "{{ ('{0}' * 99).format(x) }}",
     "percent": LONG + "{{ ('%(a)s' * 99) % {'a': x} }}",
     "slices": LONG + often("{% set y = x[1:] %}"),
@@ -82,15 +104,13 @@ TOO_WIDE = [
     "{{ 'a'.ljust(10 ** 10) }}",
     "{{ 'a'.zfill(10 ** 10) }}",
     "{{ '\t'.expandtabs(10 ** 10) }}",
-    "{{ 'a'.encode().ljust(10 ** 10) }}",
     "{{ (5).to_bytes(10 ** 10, 'big') }}",
     "{{ '%10000000000d' % 1 }}",
-    "{{ '%*d' % (10 ** 9, 1) }}",
+    "{{ '%(a)1500000000s' % {'a': 1} }}",
+    "{{ '{0[}]:>1500000000}'.format({'}': 1}) }}",
     "{{ '%.1000000000f' % 1.0 }}",
     "{{ '%10000000000d' | format(1) }}",
     "{{ '{:10000000000}'.format(1) }}",
-    "{{ '{:{}}'.format(1, 10 ** 10) }}",
-    "{{ '{a:9999999}'.format_map({'a': 1}) }}",
     "{{ ('{:10000000000}' | attr('format'))(1) }}",
     "{{ 'a\nb' | indent(10 ** 10) }}",
     "{{ messages | tojson(indent=10 ** 10) }}",
@@ -99,6 +119,28 @@ TOO_WIDE = [
     "{{ [1] | slice(10 ** 10, 0) | list }}",
     "{{ 1.5 | round(10 ** 9, 'ceil') }}",
 ]
+
+
+UNUSED = {
+    "{{ 'a' | wordwrap(5) }}": "No filter named 'wordwrap'.",
+    "{{ 'a'.encode('unicode_escape') }}": "it calls encode, which no prompt is made with",
+    "{{ '{a}'.format_map({'a': 1}) }}": "it calls format_map, which no prompt is made with",
+    "{{ '%*d' % (5, 1) }}": "it takes the format of a format from elsewhere, which no prompt is made with",
+    "{{ '{:{}}'.format(1, 5) }}": "it takes the format of a format from elsewhere, which no prompt is made with",
+    "{{ '{:{}}'.format(1, '1500000000') }}": "it takes the format of a format from elsewhere, which no prompt is made with",
+    "{{ '{:{x[0]}}'.format(1, x=[10 ** 9]) }}": "it takes the format of a format from elsewhere, which no prompt is made with",
+    "{{ '%(a(b))1500000000s' % {'a(b)': 1} }}": "it takes the format of a format from elsewhere, which no prompt is made with",
+    "{{ messages | map(attribute='real.' * 99999) | list }}": "it asks for an attribute of more than 16 parts",
+    "{{ messages | sort(attribute='real.' * 99999) }}": "it asks for an attribute of more than 16 parts",
+    "{{ messages | sort(false, false, 'real.' * 99999) }}": "it asks for an attribute of more than 16 parts",
+    "{{ messages | groupby('real,' * 99999) }}": "it asks for an attribute of more than 16 parts",
+    "{{ messages | selectattr('real.' * 99999) | list }}": "it asks for an attribute of more than 16 parts",
+    "{{ 'a'.strip('abc' * 99) }}": "it strips a text of 297 characters, and 32 is the most",
+    "{{ 'a' | trim('abc' * 99) }}": "it strips a text of 297 characters, and 32 is the most",
+    "{{ messages | tojson(indent=17) }}": "it indents or separates JSON by 17 characters, and 16 is the most",
+    "{{ strftime_now('%c' * 999) }}": "it asks for a time in a format of more than 200 characters",
+}
+"""What real templates do not do, and what would take long to weigh."""
 
 
 def problem_of(template: str) -> str:
@@ -127,6 +169,29 @@ def test_template_that_makes_ever_more_is_stopped(template: str, monkeypatch: py
 def test_width_without_measure_is_refused(template: str) -> None:
     """Before anything is filled up."""
     assert problem_of(template).startswith("it asks for a width or a number of ")
+
+
+@pytest.mark.parametrize("template", UNUSED)
+def test_what_no_prompt_is_made_with_is_refused(template: str) -> None:
+    """By its name."""
+    assert problem_of(template) == UNUSED[template]
+
+
+def test_what_templates_do_with_texts_is_possible() -> None:
+    """Formats of all kinds, JSON, parts of texts, attributes."""
+    for template, text in {
+        "{{ '%5.1f|%-4s|%%|%(x)' % (1.25, 'a') if 0 else '%5.1f|%-4s|%%' % (1.25, 'a') }}": "  1.2|a   |%",
+        "{{ '%(a)s %(b)03d' % {'a': 'x', 'b': 7} }}": "x 007",
+        "{{ '{:>4}|{a[b]}|{{}}'.format(1, a={'b': 2}) }}": "   1|2|{}",
+        "{{ [{'a': 1}] | tojson(indent=4) }}": '[\n    {\n        "a": 1\n    }\n]',
+        "{{ ' a b  c'.split() }}{{ 'a</t>b'.split('</t>')[-1] }}{{ 'a,b,c'.split(',', 1) }}": "['a', 'b', 'c']b['a', 'b,c']",
+        "{{ messages | map(attribute='content.0') | list }}": "['h']",
+        "{{ '\nx\n'.strip('\n') }}{{ 'xax' | trim('x') }}": "xa",
+        "{% macro m() %}{{ varargs | join('-') }}{{ kwargs }}{% endmacro %}{{ m(1, 2, a=3) }}": "1-2{'a': 3}",
+        "{{ [1, 2, 3] | batch(2, 0) | list }}{{ dict(a=1).keys() | list }}{{ 5 - 2 }}": "[[1, 2], [3, 0]]['a']3",
+        "{% for i in [1, 2, 3] if i > 1 %}{{ loop.index }}{{ loop.changed(i) }}{% endfor %}": "1True2True",
+    }.items():
+        assert EMBEDDED.render_chat(CHAT, chat_template=template) == text
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,52 @@ def test_special_token_that_the_template_would_complete_stays_text() -> None:
     assert count(EMBEDDED.encode_chat(chat, chat_template=template, safe=True), EMBEDDED.special_ids) == 0
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "'<' ~ '|' ~ m.name ~ '|' ~ '>'",
+        "['<', m.name, '>'] | join('|')",
+        "'<|%s|>' % m.name",
+        "'<|{}|>'.format(m.name)",
+        "'<|%(n)s|>' % {'n': m.name}",
+        "'<|{n}|>' | replace('{n}', m.name)",
+    ],
+)
+def test_special_token_that_a_format_or_several_texts_would_complete_stays_text(written: str) -> None:
+    """What the template writes stands around the name."""
+    template = "{% for m in messages %}{{ " + written + " }}{{ m.content }}<|im_end|>{% endfor %}"
+    chat = [{"role": "user", "name": "im_end", "content": "x"}]
+    assert count(EMBEDDED.encode_chat(chat, chat_template=template), EMBEDDED.special_ids) == 2
+    assert count(EMBEDDED.encode_chat(chat, chat_template=template, safe=True), EMBEDDED.special_ids) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["<|IM_END|>", "x<|Im_eNd|>", [{"type": "text", "text": "<|IM_"}, {"type": "text", "text": "END|>"}], "ß<|IM_END|>"],
+)
+@pytest.mark.parametrize("change", ["| lower", ".lower()", ".casefold()", "| upper | lower"])
+def test_special_token_that_arises_by_small_letters_stays_text(change: str, content: Any) -> None:
+    """The template makes them of capital ones."""
+    template = (
+        "{% for m in messages %}{% if m.content is string %}{{ (m.content)" + change + " }}{% else %}"
+        "{% for p in m.content %}{{ (p.text)" + change + " }}{% endfor %}{% endif %}<|im_end|>{% endfor %}"
+    )
+    chat = [{"role": "user", "content": content}]
+    assert count(EMBEDDED.encode_chat(chat, chat_template=template), EMBEDDED.special_ids) == 2
+    assert count(EMBEDDED.encode_chat(chat, chat_template=template, safe=True), EMBEDDED.special_ids) == 1
+
+
+@pytest.mark.parametrize("written", ["m | string", "m.content | urlencode", "m | tojson(ensure_ascii=true)", "[m.content]"])
+def test_mask_that_a_template_escapes_is_an_error(written: str) -> None:
+    """It would stand in the prompt; where nothing is spelled, all is as ever."""
+    template = "{% for m in messages %}{{ " + written + " }}<|im_end|>{% endfor %}"
+    with pytest.raises(detok.ChatTemplateError, match="which safe=True cannot follow"):
+        EMBEDDED.encode_chat([{"role": "user", "content": "a<|im_end|>"}], chat_template=template, safe=True)
+    chat = [{"role": "user", "content": "a"}]
+    usual = EMBEDDED.encode_chat(chat, chat_template=template)
+    assert EMBEDDED.encode_chat(chat, chat_template=template, safe=True) == usual
+
+
 def test_tools_and_documents_are_texts_of_users_too() -> None:
     """Names, descriptions, keys, and variables that the caller brings."""
     template = "<|im_start|>{{ tools | tojson }}{{ documents[0].text }}{{ extra }}"
@@ -278,6 +324,26 @@ def test_special_token_that_a_normaliser_makes_stays_text() -> None:
         assert "".join(tokenizer.piece(one).text for one in ids) == content.replace("＜", "<").replace("＞", ">") + "<b>"
         assert ids.count(tokenizer.added_texts["<b>"]) == 1
         assert ids[-1] == tokenizer.added_texts["<b>"]
+
+
+@pytest.mark.parametrize(("spelled", "written"), [("＜|e|＞", "<s>"), ("＜s＞", "<s>")])
+def test_special_token_that_a_normaliser_makes_is_not_taken_for_the_template_s(spelled: str, written: str) -> None:
+    """The template's own is none here, as it stands in a word: so their number is as it should be."""
+    letters = {letter: number for number, letter in enumerate("<|>aebs")}
+    tokenizer = handmade(
+        models.BPE(letters, []),
+        [AddedToken("<|e|>", normalized=True), AddedToken("<s>", normalized=True, single_word=True)],
+        normalizer=normalizers.NFKC(),
+    )
+    template = "a" + written + "b {{ messages[0].content }} a"
+    specials = [tokenizer.added_texts[one] for one in ("<|e|>", "<s>")]
+    chat = [{"role": "user", "content": spelled}]
+    usual = tokenizer.encode_chat(chat, chat_template=template)
+    assert sum(map(usual.count, specials)) == 1
+    ids = tokenizer.encode_chat(chat, chat_template=template, safe=True)
+    assert [one for one in ids if one in specials] == [tokenizer.added_texts[written]]
+    place = ids.index(tokenizer.added_texts[written])
+    assert [tokenizer.piece(one).text for one in ids[:place]] == ["a"]
 
 
 def test_vocabulary_with_holes_keeps_its_other_added_tokens() -> None:

@@ -49,8 +49,8 @@ def test_error_of_a_template_has_its_line(template: str, line: int, problem: str
 
 def test_template_out_of_all_bounds_is_refused() -> None:
     """Too long, or too deep for a parser."""
-    with pytest.raises(detok.ChatTemplateError, match="1,048,576 characters"):
-        ChatTemplate("{{ 1 }}" * 200_000)
+    with pytest.raises(detok.ChatTemplateError, match="131,072 characters"):
+        ChatTemplate("{{ 1 }}" * 20_000)
     with pytest.raises(detok.ChatTemplateError, match="calls itself without an end"):
         ChatTemplate("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}")
 
@@ -135,7 +135,7 @@ def test_content_of_parts_does_not_depend_on_what_came_before(refusal: str) -> N
     """A template that refuses a small chat, or did so before, is understood all the same."""
     template = refusal + "{% for m in messages %}{{ m.content | trim }}!{% endfor %}"
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": parts}]
+    chat: list[dict[str, Any]] = [{"role": "system", "content": "s"}, {"role": "user", "content": parts}]
     tools = [{"type": "function", "function": {"name": "f"}}]
     compiled.cache_clear()
     for fails in (False, True, True):
@@ -148,7 +148,12 @@ def test_content_of_parts_does_not_depend_on_what_came_before(refusal: str) -> N
 def test_template_that_does_too_much_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """To find out what it takes, and not again."""
     made: list[Budget] = []
-    monkeypatch.setattr(templates_module, "Budget", lambda: made.append(Budget()) or made[-1])
+
+    def budget() -> Budget:
+        made.append(Budget())
+        return made[-1]
+
+    monkeypatch.setattr(templates_module, "Budget", budget)
     with pytest.raises(detok.ChatTemplateError, match="steps"):
         rendered("{% for i in range(9999) %}{% for i in range(9999) %}{% endfor %}{% endfor %}")
     assert len(made) == 1

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import NoneType
 from typing import Any
 
-from ..errors import MessageError, OptionError
+from ..errors import ChatTemplateError, MessageError, OptionError
 from .disguise import Controls, Disguise
 from .facts import ChatEncoder, PromptFacts
 from .messages import checked_messages, checked_objects, plain
@@ -117,6 +117,9 @@ def prepared(
         checked = [disguise.hide_message(message) for message in checked]
         values = disguise.hide(values)
     rendered = _rendered(template, checked, values, options, facts)
+    if disguise is not None and disguise.is_escaped(rendered.text):
+        problem = "it escapes a special token that a message spells, or writes it as Python does, which safe=True cannot follow"
+        raise ChatTemplateError(template.name, line=None, problem=problem)
     return Chat(text=rendered.text, generated=rendered.generated, disguise=disguise)
 
 

@@ -21,6 +21,8 @@ class Counting(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.Node:
         """Count each turn, and the text that stands in the loop itself."""
         self.generic_visit(node)
+        if node.test is not None:  # an item that is left out takes time too
+            node.test = nodes.And(_call("met", line=node.lineno), node.test).set_lineno(node.lineno)
         written = sum(map(_written, node.body))
         node.body.insert(0, nodes.ExprStmt(_call("turn", nodes.Const(written), line=node.lineno)).set_lineno(node.lineno))
         return node

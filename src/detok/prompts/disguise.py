@@ -9,9 +9,11 @@ would fit to what the template writes in front of it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from .marks import unused_characters
 
@@ -59,6 +61,22 @@ def _alternatives(node: dict[str, Any]) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
+_FIELD = re.compile(r"%(?:\([^)]*\))?[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]|\{[^{}]*\}")
+"""Of a text with which values are formatted."""
+
+
+def _folded(text: str) -> str:
+    """Without capital letters, and as long as before."""
+    folded = text.upper().lower()
+    if len(folded) == len(text):
+        return folded
+    return "".join(lower if len(lower := one.upper().lower()) == 1 else one for one in text)
+
+
+def _escaped(mask: str) -> tuple[str, ...]:
+    return repr(mask)[1:-1], json.dumps(mask)[1:-1], quote(mask), f"&#{ord(mask)};", f"&#x{ord(mask):x};"
+
+
 class Spellings:
     """
     Where in a text a control text is spelled, or might come to be when texts are joined.
@@ -66,23 +84,28 @@ class Spellings:
     Args:
         control: The control texts.
         template_texts: What the template writes by itself.
+        ignores_case: Whether what differs in capital letters spells one too.
     """
 
-    def __init__(self, control: frozenset[str], template_texts: Collection[str]) -> None:
+    def __init__(self, control: frozenset[str], template_texts: Collection[str], *, ignores_case: bool = False) -> None:
+        self._fold = _folded if ignores_case else str
+        control, template_texts = frozenset(map(self._fold, control)), [self._fold(text) for text in template_texts]
         self._longest = max(map(len, control), default=0)
         self._prefixes = {text[:size] for text in control for size in range(1, len(text))}
         starts = {text[0] for text in control}
         self._start = re.compile(f"[{''.join(map(re.escape, sorted(starts)))}]" if starts else "(?!)")
         self._whole = re.compile(f"(?={pattern_of(control)})")
         # What is left of control texts whose beginning the template writes.
-        begun = {tail for text in template_texts for tail in self._open_tails(text)}
+        begun = self._begun(template_texts)
         rests = {one[len(begin) :] for begin in begun for one in control if one.startswith(begin) and one != begin}
         self._rest = re.compile(pattern_of(rests))
         self._of_rests = {rest[:size] for rest in rests for size in range(1, len(rest))}
-        self.firsts = starts | {rest[0] for rest in rests}
+        firsts = starts | {rest[0] for rest in rests}
+        self.firsts = firsts | {one.upper() for one in firsts if ignores_case and len(one.upper()) == 1}
 
     def __call__(self, text: str) -> set[int]:
         """Return the places of characters without which nothing is spelled."""
+        text = self._fold(text)
         places = self._places_of_starts(text) if self._start.search(text) else set()
         bare = text.strip()
         if bare in self._of_rests or self._rest.match(bare):
@@ -94,6 +117,16 @@ class Spellings:
         for shown in {text, text.rstrip()}:  # as it is, and as a template may trim it
             places.update(len(shown) - len(tail) for tail in self._open_tails(shown))
         return places
+
+    def _begun(self, template_texts: Collection[str]) -> set[str]:
+        """The beginnings of control texts that the template may write, in one text or in several, one behind another."""
+        texts = {text for text in template_texts if 0 < len(text) < self._longest}
+        begun: set[str] = set()
+        new = {tail for text in template_texts for tail in self._open_tails(text)}
+        while new:
+            begun |= new
+            new = {begin + text for begin in new for text in texts} & self._prefixes - begun
+        return begun
 
     def _open_tails(self, text: str) -> list[str]:
         """The beginnings of control texts with which a text ends."""
@@ -110,14 +143,27 @@ class Controls:
         added: The tokenizer's added tokens with their ids.
         special_ids: Those of them that are special.
         template_texts: What the template writes by itself.
+        ignores_case: Whether it may write small letters for capital ones, or the other way round.
     """
 
-    def __init__(self, added: Mapping[str, int], special_ids: Collection[int], template_texts: Collection[str]) -> None:
+    def __init__(
+        self,
+        added: Mapping[str, int],
+        special_ids: Collection[int],
+        template_texts: Collection[str],
+        *,
+        ignores_case: bool = False,
+    ) -> None:
         special = frozenset(text for text, token_id in added.items() if token_id in special_ids)
         self.texts = special | written_by(template_texts, added)
-        self.of_users = Spellings(self.texts, template_texts)
+        # What stands before a field of a format is written in front of a text, too.
+        written = {*template_texts, *(piece for text in template_texts for piece in _FIELD.split(text))}
+        self.of_users = Spellings(self.texts, written, ignores_case=ignores_case)
         # Added tokens that are not special, such as ``<think>``, an assistant wrote as tokens.
-        self.of_assistants = Spellings(special, template_texts)
+        self.of_assistants = Spellings(special, written, ignores_case=ignores_case)
+        self.is_read: dict[str, bool] = {}
+        """Whether the tokenizer reads each of them in the middle of a word, as far as that was tried."""
+
         self.firsts = sorted(self.of_users.firsts | self.of_assistants.firsts)
         self.characters = "".join({*"".join(template_texts), *"".join(self.texts)})
 
@@ -136,6 +182,7 @@ class Disguise:
         masks = unused_characters([controls.characters, *values], len(controls.firsts))
         self._masks = dict(zip(controls.firsts, masks, strict=True))
         self._unmasked = str.maketrans(dict(zip(masks, controls.firsts, strict=True)))
+        self._used: set[str] = set()
         self.masked = re.compile(f"[{''.join(masks)}]" if masks else "(?!)")
 
     def hide_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,11 +205,21 @@ class Disguise:
         """Return a text without masks."""
         return text.translate(self._unmasked)
 
+    def is_escaped(self, text: str) -> bool:
+        """Whether a mask stands in a text as something else than itself: in HTML's, an address's, JSON's or Python's words."""
+        folded = text.casefold() if self._used else ""
+        return any(form.casefold() in folded for mask in self._used for form in _escaped(mask))
+
     def _hidden(self, text: str, spellings: Spellings) -> str:
         places = spellings(text)
         if not places:
             return text
         characters = list(text)
         for place in places:
-            characters[place] = self._masks[characters[place]]
+            mask = self._masks.get(characters[place])
+            if (
+                mask is not None
+            ):  # there is none for the rare letters that are capitals of nothing in Latin, such as the Kelvin sign
+                self._used.add(mask)
+                characters[place] = mask
         return "".join(characters)

@@ -10,9 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, MappingView, Sequence, Sized
+from string import Formatter
 from typing import Any
 
-__all__ = ["MAX_CHARACTERS", "MAX_STEPS", "Budget", "TooMuch", "growth_of_filter", "growth_of_method", "growth_of_operator"]
+__all__ = [
+    "MAX_CHARACTERS",
+    "MAX_STEPS",
+    "Budget",
+    "TooMuch",
+    "check_filter",
+    "growth_of_filter",
+    "growth_of_method",
+    "growth_of_operator",
+    "pieces_of_method",
+]
 
 # The templates of real models take some thirty steps and touch a text some ten times a message: these are chats of 30,000
 # messages or of 10 MB, and a few seconds for a template that means harm.
@@ -25,13 +36,20 @@ READ_SHIFT = 2
 MAX_WIDTH = 10_000
 """Of anything that is filled up, indented or rounded."""
 
+MAX_INDENT = 16
+"""Spaces, of JSON."""
+
+MAX_STRIPPED = 32
+"""Different characters to strip a text of."""
+
+MAX_PATH = 16
+"""Parts of an attribute: ``map(attribute="a.b")`` has two."""
+
 MAX_BITS = 4096
 """Of an integer."""
 
-LONGEST_ESCAPE = len("&quot;")
-
-DEEP = 16
-"""More levels than JSON that a template writes has."""
+LONGEST_ESCAPE = 12
+"""Characters that one becomes in HTML, in an address, in JSON or as Python writes it."""
 
 
 class TooMuch(Exception):
@@ -45,11 +63,21 @@ class Budget:
         self.steps = MAX_STEPS
         self.characters = MAX_CHARACTERS
 
+    @property
+    def used(self) -> float:
+        """The share that was used up, of what is less left of."""
+        return 1 - min(self.steps / MAX_STEPS, self.characters / MAX_CHARACTERS)
+
     def step(self, count: int = 1) -> None:
         """Count steps."""
         self.steps -= count
         if self.steps < 0:
             raise TooMuch(f"it takes more than {MAX_STEPS:,} steps (turns of loops, calls, items)")
+
+    def will_step(self, count: int) -> None:
+        """Refuse to take more steps than are left."""
+        if count > self.steps:
+            self.step(count)
 
     def write(self, count: int) -> None:
         """Count characters."""
@@ -99,6 +127,14 @@ class Budget:
                     open_ends += one.values()
         return weight
 
+    def spells(self, *values: Any) -> int:
+        """The same of values that are written out, which is refused if it could be larger than what is left."""
+        before = self.characters
+        weight = self.weigh(*values)
+        is_plain = all(isinstance(value, (str, bytes, int)) for value in values)
+        self.grows(((before - self.characters) << READ_SHIFT) * (1 if is_plain else LONGEST_ESCAPE))
+        return weight
+
     def grows(self, size: int) -> None:
         """Refuse to make what would be larger than what is left."""
         if size > self.characters:
@@ -120,7 +156,8 @@ def growth_of_operator(operator: str, left: Any, right: Any) -> int:
         case "**" if isinstance(left, int) and isinstance(right, int):
             _check_bits(left.bit_length() * max(right, 0))
         case "%" if isinstance(left, (str, bytes)):
-            return _formatted(left, _PERCENT, right if isinstance(right, tuple) else (right,))
+            fields = _percent_fields(left if isinstance(left, str) else left.decode("latin-1"))
+            return _formatted(fields, right if isinstance(right, tuple) else (right,))
     return 0
 
 
@@ -131,8 +168,12 @@ def growth_of_method(owner: Any, name: str, arguments: Arguments) -> int:
     if isinstance(owner, int):
         return _width(arguments)
     match name:
-        case "format" | "format_map":
-            return _formatted(owner, _BRACES, arguments)
+        case "encode" | "format_map":
+            raise TooMuch(f"it calls {name}, which no prompt is made with")
+        case "format":
+            return _formatted(_brace_fields(owner), arguments)  # type: ignore[arg-type]  # bytes have no format
+        case "strip" | "lstrip" | "rstrip":
+            return _stripped(owner, arguments)
         case "replace":
             return _replaced(owner, arguments)
         case "join":
@@ -149,18 +190,22 @@ def growth_of_filter(name: str, value: Any, arguments: Arguments, weight: int) -
     match name:
         case "tojson":
             # Indented and separated: at each part, by as much as it is deep.
-            return weight * max(_width(arguments), _width([_longest(arguments)])) * DEEP
+            widest = max(_width(arguments), _width([_longest(arguments)]))
+            if widest > MAX_INDENT:
+                raise TooMuch(f"it indents or separates JSON by {widest:,} characters, and {MAX_INDENT} is the most")
+            escaped = len(value) * LONGEST_ESCAPE if isinstance(value, str) else 0
+            return (weight + 1) * widest * _depth(value) + escaped
         case "replace":
             return _replaced(str(value), [str(argument) for argument in arguments])
         case "join":
             return _length([value]) * _longest(arguments[:1])
         case "format":
-            return _formatted(str(value), _PERCENT, arguments)
+            return _formatted(_percent_fields(str(value)), arguments)
         case "indent":
             size = _longest(arguments[:1]) if any(isinstance(one, str) for one in arguments[:1]) else _width(arguments)
             return str(value).count("\n") * size + size
-        case "wordwrap":
-            return len(str(value)) * _longest(arguments) if _width(arguments) else 0
+        case "trim":
+            return _stripped(str(value), arguments)
         case "e" | "escape" | "forceescape" | "urlencode":
             return len(str(value)) * LONGEST_ESCAPE
         case "center" | "round" | "batch" | "slice" | "truncate":
@@ -205,18 +250,68 @@ def _replaced(text: str | bytes, arguments: Arguments) -> int:
     return 0
 
 
-def _formatted(text: str | bytes, specification: re.Pattern[str], arguments: Arguments) -> int:
+def _stripped(text: str | bytes, arguments: Arguments) -> int:
+    """Each character of the text is looked for among those that are stripped."""
+    size = _length(arguments)
+    if size > MAX_STRIPPED:
+        raise TooMuch(f"it strips a text of {size:,} characters, and {MAX_STRIPPED} is the most")
+    return len(text) * size >> READ_SHIFT
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects are in one another."""
+    depth, level = 1, [value]
+    while level := [part for one in level if isinstance(one, (Mapping, list, tuple)) for part in _parts(one)]:
+        depth += 1
+    return depth
+
+
+def pieces_of_method(owner: Any, name: str, arguments: Arguments) -> int:
+    """Return how many pieces a text will be split in, counted without making all of them."""
+    if not isinstance(owner, (str, bytes)) or name not in ("split", "rsplit", "splitlines"):
+        return 0
+    most = min((one for one in arguments if isinstance(one, int) and one >= 0), default=len(owner)) + 1
+    by = next((one for one in arguments if isinstance(one, type(owner)) and one), None)
+    if name != "splitlines" and by is not None:
+        return min(most, owner.count(by) + 1)  # type: ignore[arg-type]  # of the same kind
+    chunks = (owner[start : start + _CHUNK] for start in range(0, len(owner), _CHUNK))
+    pieces = sum(len(chunk.splitlines() if name == "splitlines" else chunk.split()) for chunk in chunks)
+    return pieces if name == "splitlines" else min(most, pieces)
+
+
+def check_filter(name: str, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+    """Refuse an attribute that is a long way, which a filter goes for each item."""
+    place = {"selectattr": 0, "rejectattr": 0, "groupby": 0, "sum": 0, "join": 1, "unique": 1, "min": 1, "max": 1, "sort": 2}.get(
+        name
+    )
+    path = kwargs.get("attribute", args[place] if place is not None and place < len(args) else None)
+    if isinstance(path, str) and path.count(".") + path.count(",") >= MAX_PATH:
+        raise TooMuch(f"it asks for an attribute of more than {MAX_PATH} parts")
+
+
+Fields = Sequence[str]
+"""What says how wide each field of a format is."""
+
+
+def _formatted(fields: Fields, arguments: Arguments) -> int:
     """Each field may show the longest argument, and as much as its width says."""
-    shown = text if isinstance(text, str) else text.decode("latin-1")
-    fields = specification.findall(shown)
-    if any(mark in field for field in fields for mark in ("*", "{")):
-        _width(arguments)
-    widths = [int(number) for field in fields for number in re.findall(r"\d+", field)]
+    if any(mark in field for field in fields for mark in "*{("):
+        raise TooMuch("it takes the format of a format from elsewhere, which no prompt is made with")
+    widths = [int(number[:6]) for field in fields for number in re.findall(r"\d+", field)]
     values = [part for one in arguments for part in _parts(one)]
     largest = max((len(one) if isinstance(one, Sized) else 64 for one in values), default=0)
-    return len(fields) * (largest + _width(arguments=[min(width, MAX_WIDTH + 1) for width in widths]))
+    return len(fields) * (largest + _width(widths))
 
 
-_PERCENT = re.compile(r"%(?:\([^)]*\))?([-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?)[a-zA-Z%]")
-# From the colon to the end of the field, fields inside it included.
-_BRACES = re.compile(r"\{[^{}:]*:?((?:[^{}]|\{[^{}]*\})*)\}")
+def _percent_fields(text: str) -> Fields:
+    return _PERCENT.findall(text)
+
+
+def _brace_fields(text: str) -> Fields:
+    """As Python itself divides it; an index may have braces and colons of its own."""
+    return [specification or "" for _, name, specification, _ in Formatter().parse(text) if name is not None]
+
+
+_CHUNK = 1 << 16
+# The name of a field, of which Python counts the brackets, and then flags, width and precision.
+_PERCENT = re.compile(r"%(?:\([^()]*\))?((?:\([^()]*\()?[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?)[a-zA-Z%]?")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from ..errors import EncodeUnsupported
-from .disguise import Disguise, pattern_of
+from .disguise import Controls, Disguise, pattern_of
 from .facts import PlainEncoder
 
 __all__ = ["encode_around", "encode_disguised"]
@@ -37,7 +37,7 @@ def encode_disguised(
     Encode a rendered chat in which what spells a control text is masked.
 
     Only what stands between two control tokens and has a mask is taken out: no tokenizer joins text over an added token, so that
-    the rest has the same ids as ever. If there are more control tokens then than the template wrote, as a normaliser made one of
+    the rest has the same ids as ever. If there are other control tokens then than the template wrote, as a normaliser made one of
     what spelled none (full-width letters, say), everything between them is.
 
     Args:
@@ -53,10 +53,26 @@ def encode_disguised(
     control = disguise.controls.texts
     parts = list(_parts(text, control))
     ids = _encoded(encode, plain, parts, [bool(disguise.masked.search(part)) for part, _ in parts], disguise, ids_of)
-    control_ids = {ids_of[one] for one in control}
-    if sum(map(control_ids.__contains__, ids)) >= len(parts):
+    if _has_others(encode, ids, parts, disguise.controls, ids_of):
         ids = _encoded(encode, plain, parts, [bool(part) for part, _ in parts], disguise, ids_of)
     return ids
+
+
+def _has_others(encode: Encode, ids: list[int], parts: Sequence[Part], controls: Controls, ids_of: Mapping[str, int]) -> bool:
+    """
+    Whether there are control tokens that the template did not write.
+
+    A tokenizer need not read each that it wrote (one that wants whole words): then equal numbers tell nothing, and the texts
+    between are looked at alone.
+    """
+    control_ids = {ids_of[one] for one in controls.texts}
+    found = [one for one in ids if one in control_ids]
+    written = [token for _, token in parts if token]
+    for token in set(written) - controls.is_read.keys():
+        controls.is_read[token] = ids_of[token] in encode(f"a{token}a")
+    if found == [ids_of[token] for token in written] and all(controls.is_read[token] for token in written):
+        return False
+    return len(found) > len(written) or any(control_ids.intersection(encode(part)) for part, _ in parts if part)
 
 
 def _encoded(

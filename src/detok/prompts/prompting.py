@@ -252,7 +252,7 @@ class Prompting:
         if found is None:
             if len(self._controls_by_template) >= MAX_TEMPLATES:
                 self._controls_by_template.clear()
-            found = Controls(self.added_texts, self.special_ids, template.texts)
+            found = Controls(self.added_texts, self.special_ids, template.texts, ignores_case=template.changes_case)
             self._controls_by_template[template.source] = found
         return found
 

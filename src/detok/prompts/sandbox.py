@@ -7,7 +7,7 @@ Calls, filters, tests and operators come by here, and what Jinja would do by its
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, MappingView, Sized
 from datetime import datetime
 from typing import Any
 
@@ -15,12 +15,20 @@ from jinja2 import nodes, pass_context
 from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
 from .counting import Counting
-from .limits import Budget, growth_of_filter, growth_of_method, growth_of_operator
+from .limits import (
+    Budget,
+    TooMuch,
+    check_filter,
+    growth_of_filter,
+    growth_of_method,
+    growth_of_operator,
+    pieces_of_method,
+)
 
 __all__ = ["BUDGET", "GENERATION", "NOW", "ChatEnvironment"]
 
@@ -38,12 +46,21 @@ LOOK_AT_LITTLE = frozenset(
 )
 """Filters that do not look into the items of a list."""
 
+LOOK_AT_NONE = frozenset(("attr", "count", "d", "default", "first", "last", "length", "random"))
+"""Those of them that take as long for many items as for one."""
+
+LOOK_AT_ALL = frozenset(("join", "string", "tojson", "format", "replace", "e", "escape", "forceescape", "urlencode"))
+"""Filters that write everything out which is in a value."""
+
 COMPARISONS = ("==", "!=", ">", ">=", "<", "<=", "eq", "equalto", "ne", "gt", "greaterthan", "ge", "lt", "lessthan", "le", "in")
 LOOK_THROUGH = frozenset((*COMPARISONS, "lower", "upper"))
 """Tests that do more than to look at a type."""
 
-FOR_WEB_PAGES = ("urlize", "xmlattr")
-"""Filters that no prompt is made with."""
+UNUSED = ("urlize", "xmlattr", "wordwrap", "pprint")
+"""Filters that no prompt is made with, and that take long."""
+
+MAX_TIME_FORMAT = 200
+"""Characters."""
 
 CALL = 3
 """Steps of a call: of a macro, as long as three turns of a loop."""
@@ -68,12 +85,12 @@ class Generation(Extension):
 class ChatEnvironment(ImmutableSandboxedEnvironment):
     """As ``apply_chat_template`` has it, and counted by the `Budget` of the rendering."""
 
-    intercepted_binops = frozenset(("+", "*", "**", "%"))
+    intercepted_binops = frozenset(("+", "-", "*", "**", "%"))
 
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols], cache_size=0)
         self.filters["tojson"] = _to_json
-        for name in FOR_WEB_PAGES:
+        for name in UNUSED:
             del self.filters[name]
         self.filters = {name: _counted(name, function) for name, function in self.filters.items()}
         tests: dict[str, Any] = dict(self.tests)
@@ -101,7 +118,9 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         if operator in ("%", "*", "**"):
             budget.grows(growth_of_operator(operator, left, right))
             if operator == "%":
-                budget.weigh(left, right)
+                budget.spells(left, right)
+        elif operator == "-":  # of the keys of two objects
+            budget.weigh(left, right)
         return budget.made(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # as Jinja has it
@@ -113,11 +132,17 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         budget.step(CALL + len(args) + len(kwargs))
         if owner is None:
             owner = getattr(getattr(__obj, "__wrapped__", None), "__self__", None)
+        arguments = [*args, *kwargs.values()]
+        if isinstance(__obj, Macro) and (__obj.catch_varargs or __obj.catch_kwargs):
+            budget.weigh(*arguments)  # they become a tuple and an object
         if owner is not None:
-            arguments = [*args, *kwargs.values()]
-            budget.grows(growth_of_method(owner, getattr(__obj, "__name__", ""), arguments))
-            if isinstance(owner, (str, bytes, list, tuple)):
-                budget.weigh(owner, *arguments)
+            name = getattr(__obj, "__name__", "")
+            budget.grows(growth_of_method(owner, name, arguments))
+            budget.will_step(pieces_of_method(owner, name, arguments))
+            if isinstance(owner, (str, bytes)):
+                budget.spells(owner, *arguments)
+            elif isinstance(owner, (list, tuple, MappingView, LoopContext)):
+                budget.weigh(owner if not isinstance(owner, LoopContext) else (), *arguments)
         return budget.made(super().call(__context, __obj, *args, **kwargs))
 
     @pass_context
@@ -128,10 +153,16 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         budget.write(written)
 
     @pass_context
+    def met(self, context: Context) -> bool:
+        """Count an item that a loop may leave out."""
+        _budget(context).step()
+        return True
+
+    @pass_context
     def concatenated(self, context: Context, *parts: Any) -> str:
         """Join values as one text."""
         budget = _budget(context)
-        texts = [part if type(part) is str else str(_weighed(budget, part)) for part in parts]
+        texts = [part if type(part) is str else str(_spelled(budget, part)) for part in parts]
         budget.step()
         budget.write(sum(map(len, texts)))
         return "".join(texts)
@@ -165,7 +196,13 @@ def _finalized(context: Context, value: Any) -> Any:
     if isinstance(value, str):
         budget.write(len(value))
     else:
-        _weighed(budget, value)
+        _spelled(budget, value)
+    return value
+
+
+def _spelled(budget: Budget, value: Any) -> Any:
+    if not isinstance(value, int):
+        budget.spells(value)
     return value
 
 
@@ -178,10 +215,13 @@ def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         budget = _budget(context)
         budget.step()
         arguments = [*args, *kwargs.values()]
+        check_filter(name, args, kwargs)
         weight = 0
-        if name not in LOOK_AT_LITTLE:
+        if name in LOOK_AT_ALL:
+            weight = budget.spells(value, *arguments)
+        elif name not in LOOK_AT_LITTLE:
             weight = budget.weigh(value, *arguments)
-        elif isinstance(value, (list, tuple, range)) and name not in ("length", "count", "first", "last", "d", "default"):
+        elif isinstance(value, Sized) and name not in LOOK_AT_NONE:
             budget.step(len(value))
         budget.grows(growth_of_filter(name, value, arguments, weight))
         match wanted:
@@ -215,12 +255,15 @@ def _raise_exception(message: str) -> None:
 
 @pass_context
 def _strftime_now(context: Context, form: str) -> str:
+    if len(form) > MAX_TIME_FORMAT:
+        raise TooMuch(f"it asks for a time in a format of more than {MAX_TIME_FORMAT} characters")
     now: datetime | None = context.parent[NOW]
     return (now or datetime.now()).strftime(form)
 
 
-def _new_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
-    return dict(*args, **kwargs)
+@pass_context
+def _new_dict(context: Context, /, *args: Any, **kwargs: Any) -> Any:
+    return _weighed(_budget(context), dict(*args, **kwargs))
 
 
 class _Namespace(Namespace):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatTemplate", "Rendered", "choose", "compiled"]
 
-MAX_TEMPLATE = 1 << 20
+MAX_TEMPLATE = 1 << 17
 """Characters. The longest of real models have 30,000."""
 
 FILE = "<template>"
@@ -36,6 +36,8 @@ PROBE_TOOLS = [
     {"type": "function", "function": {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}}}}
 ]
 """Some templates want a system message, others are for chats with tools alone."""
+
+_OF_CASE = frozenset(("lower", "upper", "capitalize", "title", "swapcase", "casefold"))
 
 MAX_FORMATS = 16
 """So many sets of special tokens are remembered with what a template takes."""
@@ -84,6 +86,11 @@ class ChatTemplate:
         return frozenset(constants(_environment().parsed(self.source)))
 
     @cached_property
+    def changes_case(self) -> bool:
+        """Whether it may write a text in other letters than it got."""
+        return bool(_OF_CASE & {value for _, kind, value in _environment().lex(self.source) if kind == "name"})
+
+    @cached_property
     def marks_generation(self) -> bool:
         """Whether it has ``generation`` blocks."""
         tokens = [value for _, kind, value in _environment().lex(self.source) if kind == "name"]
@@ -93,27 +100,31 @@ class ChatTemplate:
         """
         What a message's content may be, found out by rendering one of each kind.
 
-        It is asked of small chats first, in which of all variables there are only special tokens: what these tell is true for every
-        chat, and remembered. A template that refuses all of them is asked of the chat itself, each time.
+        It is asked of small chats first, in which of all variables there are only special tokens: what these tell is true for
+        every chat, and remembered. A template that refuses all of them is asked of the chat itself, each time.
         """
         special = {name: value for name, value in variables.items() if name.endswith("_token") and isinstance(value, str)}
         key = tuple(sorted(special.items()))
+        budgets: list[Budget] = []
         known = self._content_formats.get(key)
         if known is None:
             for chat, tools in product(PROBE_CHATS, (None, PROBE_TOOLS)):
-                known = self._tells(chat, {**special, "tools": tools})
+                known = self._tells(chat, {**special, "tools": tools}, budgets)
                 if known is not None:
                     break
+                if sum(budget.used for budget in budgets) > 1:  # whoever takes so long is no model's, and is not asked for ever
+                    return "both"
             else:
-                return self._tells(messages, variables) or "both"
+                return self._tells(messages, variables, budgets) or "both"
             if len(self._content_formats) >= MAX_FORMATS:
                 self._content_formats.clear()
             self._content_formats[key] = known
         return known
 
-    def _tells(self, messages: Sequence[Message], variables: Mapping[str, Any]) -> ContentFormat | None:
+    def _tells(self, messages: Sequence[Message], variables: Mapping[str, Any], budgets: list[Budget]) -> ContentFormat | None:
         """What a chat tells of contents, if it is rendered with texts in their places, or with lists of parts."""
-        text, parts = (self._probe(messages, content, variables) for content in (PROBE, [{"type": "text", "text": PROBE}]))
+        contents = (PROBE, [{"type": "text", "text": PROBE}])
+        text, parts = (self._probe(messages, content, variables, budgets) for content in contents)
         if PROBE not in text and PROBE not in parts:
             return None
         takes_text = PROBE in text
@@ -121,10 +132,11 @@ class ChatTemplate:
         takes_parts = PROBE in parts and "type" not in parts.replace(text, "")
         return "both" if takes_text == takes_parts else "text" if takes_text else "parts"
 
-    def _probe(self, messages: Sequence[Message], content: Any, variables: Mapping[str, Any]) -> str:
+    def _probe(self, messages: Sequence[Message], content: Any, variables: Mapping[str, Any], budgets: list[Budget]) -> str:
         probed = [{**message, "content": content} if "content" in message else message for message in messages]
+        budgets.append(Budget())
         try:
-            return self._run(probed, variables, None, None)
+            return self._run(probed, variables, None, None, budgets[-1])
         except ChatTemplateError as error:
             if isinstance(error.__cause__, (TooMuch, RecursionError)):
                 raise  # with this chat it would take as long again
@@ -170,13 +182,18 @@ class ChatTemplate:
         return Rendered(text) if marks is None else Rendered(*without_marks(text, start, stop))
 
     def _run(
-        self, messages: list[Message], variables: Mapping[str, Any], now: datetime | None, marks: tuple[str, str] | None
+        self,
+        messages: list[Message],
+        variables: Mapping[str, Any],
+        now: datetime | None,
+        marks: tuple[str, str] | None,
+        budget: Budget | None = None,
     ) -> str:
         from .sandbox import BUDGET, GENERATION, NOW
 
         given = {"tools": None, "documents": None, **variables, "messages": messages}
         try:
-            return self._template.render({**given, BUDGET: Budget(), NOW: now, GENERATION: marks})
+            return self._template.render({**given, BUDGET: budget or Budget(), NOW: now, GENERATION: marks})
         except Exception as error:  # whatever its code raises
             raise _error(self.name, error) from error
 
