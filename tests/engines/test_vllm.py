@@ -23,7 +23,7 @@ def read(name: str) -> list[EngineOutput]:
 
 
 def test_body_has_ids_and_sampling_by_its_own_names() -> None:
-    """Detok's own options and those that are None stay here; two stand beside the sampling parameters."""
+    """Detok's own options and those that are None stay here, two stand beside the rest, and vLLM is to make no text."""
     sampling: dict[str, Any] = {
         "max_tokens": 5,
         "stop": ["x"],
@@ -32,6 +32,7 @@ def test_body_has_ids_and_sampling_by_its_own_names() -> None:
         "logprobs": 2,
         "priority": 3,
         "skip_special_tokens": True,
+        "detokenize": True,
     }
     assert [*Vllm(model="m").begin(request(prompt=(7, 8), **sampling)).bodies()] == [
         {
@@ -39,7 +40,7 @@ def test_body_has_ids_and_sampling_by_its_own_names() -> None:
             "token_ids": [7, 8],
             "stream": True,
             "priority": 3,
-            "sampling_params": {"max_tokens": 5, "logprobs": 2},
+            "sampling_params": {"max_tokens": 5, "logprobs": 2, "detokenize": False},
             "model": "m",
         }
     ]

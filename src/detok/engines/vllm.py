@@ -63,7 +63,8 @@ class VllmCall:
             "token_ids": prompt_of(request),
             "stream": True,
             **{name: sampling.pop(name) for name in _BESIDE if name in sampling},
-            "sampling_params": sampling,
+            # With a tokenizer of its own (no `--tokens-only`) vLLM would make text of every token, which nobody asks it for.
+            "sampling_params": {**sampling, "detokenize": False},
         }
         if model is not None:
             self._body["model"] = model
