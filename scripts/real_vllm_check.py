@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,7 +148,8 @@ async def correct(tokenizer: Tokenizer, detok: httpx.AsyncClient, vllm: httpx.As
                     aclosing(events(detok, "/v1/completions", body)) as stream,
                 ):
                     place = 0
-                    async for place, event in _counted(stream):
+                    async for event in stream:
+                        place += 1
                         for piece in event["choices"]:
                             choices[piece["index"]].add(piece)
                         if place == leaves:
@@ -176,13 +177,6 @@ async def correct(tokenizer: Tokenizer, detok: httpx.AsyncClient, vllm: httpx.As
     quiet = {"seconds until vLLM was idle": round(time.monotonic() - began, 2)}
     totals = {name: await metric(detok, f"detok_{name}_total") for name in ("clients_gone", "aborts", "failed_aborts", "errors")}
     return {**counts, **quiet, **totals}
-
-
-async def _counted(stream: AsyncGenerator[dict[str, Any]]) -> AsyncIterator[tuple[int, dict[str, Any]]]:
-    place = 0
-    async for event in stream:
-        place += 1
-        yield place, event
 
 
 async def metric(client: httpx.AsyncClient, name: str) -> float:
