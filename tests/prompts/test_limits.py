@@ -42,6 +42,7 @@ TOO_LONG = {
     "methods of lists": f"{{% set x = {NINES} | list %}}" + often("{% set y = x.index(99998) %}"),
     "arguments": "{% macro m() %}{{ varargs }}{% endmacro %}" + often(f"{{{{ m(*{NINES}) }}}}"),
     "pieces": "{% set x = 'a ' * 4999999 %}" + often("{% set y = x.split(' ') %}"),
+    "sums of many lists": "{% set l = range(99) | list %}{{ ([l] * 1000) | sum(start=[]) | length }}",
     "sums of lists": "{% set x = [[1] * 999] * 9999 %}{{ x | sum(start=[]) | length }}",
     "items that a loop leaves out": often("{% for k in range(99999) if k < 0 %}{% endfor %}"),
     "items that a recursive loop leaves out": "{% set x = range(99999) | list %}"
@@ -123,6 +124,7 @@ TOO_WIDE = [
 
 UNUSED = {
     "{{ 'a' | wordwrap(5) }}": "No filter named 'wordwrap'.",
+    "{{ 'a' | striptags }}": "No filter named 'striptags'.",
     "{{ 'a'.encode('unicode_escape') }}": "it calls encode, which no prompt is made with",
     "{{ '{a}'.format_map({'a': 1}) }}": "it calls format_map, which no prompt is made with",
     "{{ '%*d' % (5, 1) }}": "it takes the format of a format from elsewhere, which no prompt is made with",
@@ -186,6 +188,7 @@ def test_what_templates_do_with_texts_is_possible() -> None:
         "{{ [{'a': 1}] | tojson(indent=4) }}": '[\n    {\n        "a": 1\n    }\n]',
         "{{ ' a b  c'.split() }}{{ 'a</t>b'.split('</t>')[-1] }}{{ 'a,b,c'.split(',', 1) }}": "['a', 'b', 'c']b['a', 'b,c']",
         "{{ messages | map(attribute='content.0') | list }}": "['h']",
+        "{{ [[1], [2, 3]] | sum(start=[]) }}": "[1, 2, 3]",
         "{{ '\nx\n'.strip('\n') }}{{ 'xax' | trim('x') }}": "xa",
         "{% macro m() %}{{ varargs | join('-') }}{{ kwargs }}{% endmacro %}{{ m(1, 2, a=3) }}": "1-2{'a': 3}",
         "{{ [1, 2, 3] | batch(2, 0) | list }}{{ dict(a=1).keys() | list }}{{ 5 - 2 }}": "[[1, 2], [3, 0]]['a']3",

@@ -56,11 +56,14 @@ COMPARISONS = ("==", "!=", ">", ">=", "<", "<=", "eq", "equalto", "ne", "gt", "g
 LOOK_THROUGH = frozenset((*COMPARISONS, "lower", "upper"))
 """Tests that do more than to look at a type."""
 
-UNUSED = ("urlize", "xmlattr", "wordwrap", "pprint")
+UNUSED = ("urlize", "xmlattr", "wordwrap", "pprint", "striptags")
 """Filters that no prompt is made with, and that take long."""
 
 MAX_TIME_FORMAT = 200
 """Characters."""
+
+COPY_SHIFT = 6
+"""To copy so many items as this power of two takes a step."""
 
 CALL = 3
 """Steps of a call: of a macro, as long as three turns of a loop."""
@@ -223,6 +226,8 @@ def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             weight = budget.weigh(value, *arguments)
         elif isinstance(value, Sized) and name not in LOOK_AT_NONE:
             budget.step(len(value))
+        if name == "sum" and any(isinstance(one, (list, tuple)) for one in arguments) and isinstance(value, Sized):
+            budget.will_step(len(value) * weight >> COPY_SHIFT)  # each sum is a copy of the last one
         budget.grows(growth_of_filter(name, value, arguments, weight))
         match wanted:
             case "context":
