@@ -230,6 +230,36 @@ def test_client_that_goes_away_ends_its_requests_once(phase: Any, n: int, hangs:
     with_engine(test)
 
 
+def test_client_that_goes_away_while_a_refusal_waits_ends_all_choices() -> None:
+    """Choice 0 failed, choice 1 runs, and the engine is slow to let go of choice 2."""
+
+    async def test(engine: ManualEngine, server: Server) -> None:
+        is_free = asyncio.Event()
+        submit = engine.submit
+
+        async def slow(request: EngineRequest) -> None:
+            await submit(request)
+            if len(engine.submitted) == 3:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    await is_free.wait()
+
+        engine.submit = slow  # type: ignore[method-assign]
+        client = Client(server, COMPLETIONS, body(n=3))
+        asking = asyncio.create_task(client.run())
+        first, *others = await engine.arrived(3)
+        engine.give(row(first, finish_reason="error", error="no", error_status=400))
+        await settle()
+        client.gone.set()
+        await asking
+        is_free.set()
+        await settle()
+        assert sorted(engine.aborted) == sorted(others)
+
+    with_engine(test)
+
+
 def test_client_that_goes_away_from_an_unstreamed_answer_ends_it() -> None:
     """It is watched there, too."""
 

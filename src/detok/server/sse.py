@@ -122,10 +122,12 @@ class EventStream:
             self._timer.cancel()
             if self._waiting is not None:
                 self._waiting.cancel()
+            self._source.drop()
             if not beginning.done():
+                # Dropped is also what it still began, even if this task is cancelled while it waits.
+                beginning.add_done_callback(lambda _: self._source.drop())
                 beginning.cancel()
                 await asyncio.wait([beginning])
-            self._source.drop()
 
     async def _begin(self) -> None:
         try:
