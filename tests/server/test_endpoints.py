@@ -111,6 +111,20 @@ def test_bad_chat_is_400(body: Any, param: str | None, words: str) -> None:
     refused(CHAT, body, 400, param, words)
 
 
+@pytest.mark.parametrize("name", ["self", "messages", "safe", "double_bos", "now", "tools"])
+@pytest.mark.parametrize("path", [CHAT, "/tokenize"])
+def test_variable_that_is_no_templates_is_400(path: str, name: str) -> None:
+    """Whether it is a field of the body, or a word of the code behind it."""
+    field = f"chat_template_kwargs.{name}"
+    refused(path, {"messages": HI, "chat_template_kwargs": {name: 1}}, 400, field, "it is a field of the body")
+
+
+@pytest.mark.parametrize("name", ["func", "options", "truncate", "variables", "marks_generation"])
+def test_variable_may_be_called_as_it_likes(name: str) -> None:
+    """A name that some function on the way has for itself is no error."""
+    assert asked("/tokenize", {"messages": HI, "chat_template_kwargs": {name: 1}}).status == 200
+
+
 def test_limits_are_told_apart() -> None:
     """A body, a prompt, and a request too many."""
     refused(COMPLETIONS, {"prompt": "a" * 100}, 413, None, "longer than the 50 bytes", limits=_limits(max_body_bytes=50))
