@@ -165,8 +165,7 @@ class EventStream:
 
     def _flush(self) -> None:
         outputs = [(index, choice.pending.take()) for index, choice in enumerate(self._choices) if choice]
-        if body := b"".join([self._shape.chunk(index, output) for index, output in outputs]):
-            self.write(body)
+        self.write(b"".join([self._shape.chunk(index, output) for index, output in outputs]))
         for _, output in outputs:
             if output.finish_reason is not None:
                 self._open -= 1
@@ -182,7 +181,9 @@ class EventStream:
                 future.set_result(error)
 
     def write(self, body: bytes) -> None:
-        """Send some events; if the client is slow, nothing flows until they are gone."""
+        """Send some events, if there are any; if the client is slow, nothing flows until they are gone."""
+        if not body:
+            return
         self._silent = False
         sending = self._send({"type": "http.response.body", "body": body, "more_body": True}).__await__()
         try:
