@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from detok.engines.echo import EchoEngine
-from detok.errors import EncoderBusy
+from detok.errors import EncoderBusy, EngineError
 from detok.server.models import Model
 from tests.frontend.manual import ManualEngine, row
 from tests.server.support import TOKENIZER, Answer, Client, ask, ids_of, model, running
@@ -436,6 +436,40 @@ def test_log_has_no_prompt_unless_asked(caplog: pytest.LogCaptureFixture) -> Non
     caplog.clear()
     asked(COMPLETIONS, {"prompt": "secret"}, log_prompts=True)
     assert caplog.records[-1].fields["prompt"] == "secret"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_log_of_an_error_has_no_prompt_unless_asked(stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither from our own words nor from an engine's."""
+
+    class Refusing(EchoEngine):
+        def script(self, request: Any) -> Any:
+            raise EngineError("secret is no prompt", status=400, param="prompt", code=7)
+
+    caplog.set_level("INFO", "detok.server")
+    kinds = {
+        "suffix": {"type": "invalid_request_error", "param": "suffix", "code": None},
+        "user": {"type": "invalid_request_error", "param": "prompt", "code": 7},
+    }
+    for field, kind in kinds.items():
+        body = {"prompt": "a", field: "secret", "stream": stream}
+        for log_prompts in (False, True):
+            caplog.clear()
+            answer = asked(COMPLETIONS, body, of=model(Refusing()), log_prompts=log_prompts)
+            assert "secret" in answer.error["message"]
+            logged = caplog.records[-1].fields["error"]  # type: ignore[attr-defined]
+            assert logged == (answer.error if log_prompts else kind)
+
+
+@pytest.mark.parametrize("field", ["suffix", "prompt"])
+def test_long_value_is_not_told_whole(field: str) -> None:
+    """The field and what to do are."""
+    values = {"suffix": "a" * 300_000, "prompt": ["a" * 300_000, 1]}
+    answer = asked(COMPLETIONS, {"prompt": "a", field: values[field]})
+    message = answer.error["message"]
+    assert (answer.status, answer.error["param"], message[: len(field) + 1]) == (400, field, f"{field}=")
+    assert len(message) < 1100
+    assert message.endswith("only continued" if field == "suffix" else "not mixed")
 
 
 def test_byte_fallback_is_eager_and_exact_when_asked() -> None:
