@@ -14,7 +14,10 @@ from starlette.routing import Route
 
 from detok.engines.echo import EchoEngine
 from detok.errors import EncoderBusy, EngineError
+from detok.server.config import ServerConfig
+from detok.server.generation import Asked
 from detok.server.models import Model
+from detok.server.schema import CompletionBody
 from tests.frontend.manual import ManualEngine, row
 from tests.server.support import TOKENIZER, Answer, Client, ask, ids_of, model, running
 from tests.support.handmade import byte_tokens, handmade
@@ -71,6 +74,7 @@ def refused(path: str, body: Any, status: int, param: str | None, words: str, **
         ({"prompt": "a", "stop": ["a"] * 65}, "stop", "65 stops"),
         ({"prompt": "a", "stop": "a" * 4097}, "stop", "4,097 characters"),
         ({"prompt": "a", "stop_regex": "("}, "stop_regex", "("),
+        ({"prompt": "a", "stop_regex": ["a+", "b", "c", "d", "e"]}, "stop_regex", "5 patterns, and 4"),
         ({"prompt": "a", "stop_token_ids": list(range(65))}, "stop_token_ids", "65 stops"),
         ({"prompt": "a", "logprobs": 21}, "logprobs", "between 0 and 20"),
         ({"prompt": "a", "logprobs": True}, "logprobs", "logprobs: expected"),
@@ -140,6 +144,15 @@ def _limits(**values: Any) -> Any:
     from detok.server.limits import Limits
 
     return Limits(**values)
+
+
+def test_patterns_take_no_time_from_others() -> None:
+    """There are few of them, and each has less time than a caller of the library gives it."""
+    body = CompletionBody(prompt="a", stop_regex=["a+", "b", "c", "d"])
+    options = Asked.of(body, model(), ServerConfig(), "cmpl").options(max_tokens=1)
+    assert (options.stop_regex, options.stop_regex_timeout) == (("a+", "b", "c", "d"), 0.02)
+    none = {"prompt": "a", "stop_regex": "a"}
+    refused(COMPLETIONS, none, 400, "stop_regex", "1 patterns, and 0", limits=_limits(max_stop_regex=0))
 
 
 def test_too_many_requests_at_once_are_429() -> None:
