@@ -84,6 +84,8 @@ def refused(path: str, body: Any, status: int, param: str | None, words: str, **
         ({"prompt": "a", "byte_fallback": "lazy"}, "byte_fallback", "invalid enum"),
         ({"prompt": "a", "stream_options": 1}, "stream_options", "stream_options: expected"),
         ({"prompt": "a", "truncate_prompt_tokens": 0}, "truncate_prompt_tokens", "1 or more"),
+        ({"prompt": [5, 6], "truncate_prompt_tokens": 0}, "truncate_prompt_tokens", "1 or more"),
+        ({"prompt": [5, 6], "truncate_prompt_tokens": -1}, "truncate_prompt_tokens", "1 or more"),
     ],
 )
 def test_bad_completion_is_400(body: Any, param: str | None, words: str) -> None:
@@ -105,6 +107,8 @@ def test_bad_completion_is_400(body: Any, param: str | None, words: str) -> None
         ({"messages": HI, "max_completion_tokens": 0}, "max_completion_tokens", "at least 1"),
         ({"messages": HI, "chat_template": "{{ 1 }}"}, "chat_template", "no templates from requests"),
         ({"messages": HI, "chat_template_kwargs": {"chat_template": "{{ 1 }}"}}, "chat_template_kwargs.chat_template", "field"),
+        ({"messages": HI, "truncate_prompt_tokens": 0}, "truncate_prompt_tokens", "1 or more"),
+        ({"messages": HI, "truncate_prompt_tokens": -1}, "truncate_prompt_tokens", "1 or more"),
         ({"messages": HI, "tool_choice": "required"}, "tool_choice", "auto or none"),
         ({"messages": HI, "response_format": {"type": "xml"}}, "response_format", "json_object"),
         ({"messages": HI, "continue_final_message": True, "add_generation_prompt": True}, "continue_final_message", ""),
@@ -421,6 +425,31 @@ def test_echo_stands_before_the_output() -> None:
     assert logprobs["text_offset"][:4] == [0, 1, 2, 3]
     answer = asked(COMPLETIONS, {**body, "max_tokens": 0}).json
     assert (answer["choices"][0]["text"], answer["usage"]["completion_tokens"]) == ("Hi 🦜", 0)
+
+
+@pytest.mark.parametrize("logprobs", [None, 0])
+@pytest.mark.parametrize("as_ids", [False, True])
+def test_prompt_is_cut_and_echoed_as_it_was_kept(as_ids: bool, logprobs: int | None) -> None:
+    """Its end is left; one that is short enough stays as it is."""
+    text = "one two 🦜 three"
+    prompt = ids_of(text) if as_ids else text
+    kept = TOKENIZER.encode(text)[-9:]
+    for most, echoed in ((9, TOKENIZER.decode(kept)), (1000, text)):
+        body = {"prompt": prompt, "truncate_prompt_tokens": most, "echo": True, "max_tokens": 0, "logprobs": logprobs}
+        answer = asked(COMPLETIONS, body).json
+        assert answer["choices"][0]["text"] == echoed
+        assert answer["usage"]["prompt_tokens"] == min(most, len(ids_of(text)))
+
+
+def test_chat_is_cut() -> None:
+    """Its end is left, even of one that is longer than the model takes."""
+    ids = asked("/tokenize", {"messages": HI}).json["tokens"]
+    body = {"messages": HI, "return_token_ids": True, "max_tokens": 1}
+    refused(CHAT, body, 400, None, "the prompt has", of=model(max_model_len=4))
+    answer = asked(CHAT, {**body, "truncate_prompt_tokens": 3}, of=model(max_model_len=4)).json
+    assert answer["prompt_token_ids"] == ids[-3:]
+    long = {**body, "truncate_prompt_tokens": 99_999}
+    assert asked(CHAT, long).json["prompt_token_ids"] == ids
 
 
 def test_prompt_without_an_encoder_is_ids() -> None:
