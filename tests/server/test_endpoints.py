@@ -433,8 +433,9 @@ def test_prompt_is_cut_and_echoed_as_it_was_kept(as_ids: bool, logprobs: int | N
     """Its end is left; one that is short enough stays as it is."""
     text = "one two 🦜 three"
     prompt = ids_of(text) if as_ids else text
-    kept = TOKENIZER.encode(text)[-9:]
-    for most, echoed in ((9, TOKENIZER.decode(kept)), (1000, text)):
+    end = TOKENIZER.decode(ids_of(text)[-2:])
+    assert end != text
+    for most, echoed in ((2, end), (len(ids_of(text)), text), (1000, text)):
         body = {"prompt": prompt, "truncate_prompt_tokens": most, "echo": True, "max_tokens": 0, "logprobs": logprobs}
         answer = asked(COMPLETIONS, body).json
         assert answer["choices"][0]["text"] == echoed
