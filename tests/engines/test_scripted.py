@@ -10,7 +10,7 @@ import pytest
 
 import detok
 from detok.core.request.logprobs import Logprob
-from detok.engines import scripted
+from detok.engines import echo, scripted
 from detok.engines.base import Engine, EngineOutput, EngineRequest
 from detok.engines.echo import EchoEngine
 from detok.engines.replay import ReplayEngine
@@ -73,6 +73,20 @@ def test_max_tokens_ends_with_length(most: int, expected: list[tuple[list[int], 
     """Only if something is left out."""
     expected = [([1], "length")] if most == 1 else expected
     assert given(run(EchoEngine(step_tokens=2), {"a": [1, 2, 3, 4, 5]}, sampling={"max_tokens": most}), "a") == expected
+
+
+def test_echo_of_a_long_prompt_makes_no_more_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are made for one id more, which tells that something is left out."""
+    made: list[int] = []
+
+    def counted(ids: Sequence[int]) -> list[ScriptStep]:
+        made.append(len(ids))
+        return scripted.one_by_one(ids)
+
+    monkeypatch.setattr(echo, "one_by_one", counted)
+    batches = run(EchoEngine(), {"a": range(180_000)}, sampling={"max_tokens": 2})
+    assert given(batches, "a") == [([0], None), ([1], "length")]
+    assert made == [3]
 
 
 @pytest.mark.parametrize("sizes", [2, (1, 3), (4,), 10])
@@ -189,8 +203,9 @@ def test_bad_request_is_refused_before_it_begins() -> None:
 
     async def main() -> None:
         engine = EchoEngine()
-        with pytest.raises(detok.OptionError, match="max_tokens=0"):
-            await engine.submit(EngineRequest(request_id="a", prompt_ids=[1], sampling={"max_tokens": 0}))
+        for most in (0, -1, True, "9"):
+            with pytest.raises(detok.OptionError, match=f"max_tokens={most!r}"):
+                await engine.submit(EngineRequest(request_id="a", prompt_ids=[1], sampling={"max_tokens": most}))
         with pytest.raises(detok.OptionError, match="n=2"):
             await engine.submit(EngineRequest(request_id="a", prompt_ids=[1], sampling={"n": 2}))
         with pytest.raises(detok.TokenTypeError, match="prompt_ids"):

@@ -22,10 +22,10 @@ class ManualEngine:
         self.submitted: list[EngineRequest] = []
         self.aborted: list[str] = []
         self.closed = 0
-        self.refuses: Exception | None = None
+        self.refuses: BaseException | None = None
         self.hangs: asyncio.Event | None = None
         """While it is set to an event, `submit` and `abort` wait for it."""
-        self._batches: asyncio.Queue[list[EngineOutput] | Exception | None] = asyncio.Queue()
+        self._batches: asyncio.Queue[list[EngineOutput] | BaseException | None] = asyncio.Queue()
         self._arrived = asyncio.Event()
 
     async def submit(self, request: EngineRequest) -> None:
@@ -38,7 +38,7 @@ class ManualEngine:
 
     async def outputs(self) -> AsyncIterator[list[EngineOutput]]:
         while (batch := await self._batches.get()) is not None:
-            if isinstance(batch, Exception):
+            if isinstance(batch, BaseException):
                 raise batch
             yield batch
 
@@ -56,7 +56,7 @@ class ManualEngine:
         """Give one batch."""
         self._batches.put_nowait([*batch])
 
-    def break_down(self, error: Exception | None) -> None:
+    def break_down(self, error: BaseException | None) -> None:
         """Raise from `outputs`; None: let it end."""
         self._batches.put_nowait(error)
 

@@ -300,6 +300,17 @@ def test_engine_that_fails_ends_every_request(failure: Exception | None) -> None
 
 
 @with_engine
+async def test_engine_whose_outputs_are_cancelled_has_failed(engine: ManualEngine, frontend: OutputProcessor) -> None:
+    """It waits for a task of its own, and somebody cancelled that: nobody waits for what will not come."""
+    (reading,), _ = await begun(engine, read(frontend.generate([1])))
+    engine.break_down(asyncio.CancelledError())
+    (last,) = await reading
+    assert (last.finish_reason, str(last.error)) == ("error", "the engine failed: its outputs were cancelled")
+    with pytest.raises(detok.EngineError, match="cancelled"):
+        await anext(frontend.generate([1]))
+
+
+@with_engine
 async def test_request_that_the_engine_refuses_raises(engine: ManualEngine, frontend: OutputProcessor) -> None:
     """What the engine raised, as it was; there is nothing to abort, and others go on."""
     engine.refuses = ValueError("no such model")
@@ -351,6 +362,41 @@ def test_abort_that_the_engine_does_not_take_hurts_nobody(monkeypatch: pytest.Mo
             engine.refuses = engine.hangs = None
 
     test()
+
+
+@with_engine
+async def test_abort_that_is_cancelled_within_the_engine_is_a_failed_one(engine: ManualEngine, frontend: OutputProcessor) -> None:
+    """The next ones are sent all the same, and the engine is closed."""
+    for number in (1, 2):
+        (reading,), names = await begun(engine, read(frontend.generate([1], options=detok.RequestOptions(stop="END"))))
+        engine.refuses = asyncio.CancelledError()
+        engine.give(row(names[-1], *ids_of("END")))
+        await reading
+        await until(lambda number=number: frontend.metrics.failed_aborts.value == number)  # type: ignore[misc]
+        engine.refuses = None
+    (_,), (*_, last) = await begun(engine, read(frontend.generate([1])))
+    engine.refuses = asyncio.CancelledError()
+    await frontend.close()
+    assert (len(engine.aborted), engine.aborted[-1], engine.closed) == (3, last, 1)
+
+
+@with_engine
+async def test_close_that_is_cancelled_is_finished_by_the_next(engine: ManualEngine, frontend: OutputProcessor) -> None:
+    """The abort that it waited for goes on; one that comes at the same time waits for the first."""
+    (reading,), names = await begun(engine, read(frontend.generate([1])))
+    engine.hangs = asyncio.Event()
+    first = asyncio.create_task(frontend.close())
+    await until(lambda: engine.aborted == names)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    second, third = (asyncio.create_task(frontend.close()) for _ in range(2))
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert (first.cancelled(), second.done(), third.done(), engine.closed) == (True, False, False, 0)
+    engine.hangs.set()
+    await asyncio.gather(second, third)
+    assert (engine.aborted, engine.closed) == (names, 1)
+    assert (await reading)[-1].finish_reason == "abort"
 
 
 @with_engine

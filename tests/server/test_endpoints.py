@@ -13,8 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from detok.engines.echo import EchoEngine
-from detok.errors import EncoderBusy
+from detok.errors import EncoderBusy, EngineError
+from detok.server.config import ServerConfig
+from detok.server.generation import Asked
 from detok.server.models import Model
+from detok.server.schema import CompletionBody
 from tests.frontend.manual import ManualEngine, row
 from tests.server.support import TOKENIZER, Answer, Client, ask, ids_of, model, running
 from tests.support.handmade import byte_tokens, handmade
@@ -71,6 +74,7 @@ def refused(path: str, body: Any, status: int, param: str | None, words: str, **
         ({"prompt": "a", "stop": ["a"] * 65}, "stop", "65 stops"),
         ({"prompt": "a", "stop": "a" * 4097}, "stop", "4,097 characters"),
         ({"prompt": "a", "stop_regex": "("}, "stop_regex", "("),
+        ({"prompt": "a", "stop_regex": ["a+", "b", "c", "d", "e"]}, "stop_regex", "5 patterns, and 4"),
         ({"prompt": "a", "stop_token_ids": list(range(65))}, "stop_token_ids", "65 stops"),
         ({"prompt": "a", "logprobs": 21}, "logprobs", "between 0 and 20"),
         ({"prompt": "a", "logprobs": True}, "logprobs", "logprobs: expected"),
@@ -80,6 +84,8 @@ def refused(path: str, body: Any, status: int, param: str | None, words: str, **
         ({"prompt": "a", "byte_fallback": "lazy"}, "byte_fallback", "invalid enum"),
         ({"prompt": "a", "stream_options": 1}, "stream_options", "stream_options: expected"),
         ({"prompt": "a", "truncate_prompt_tokens": 0}, "truncate_prompt_tokens", "1 or more"),
+        ({"prompt": [5, 6], "truncate_prompt_tokens": 0}, "truncate_prompt_tokens", "1 or more"),
+        ({"prompt": [5, 6], "truncate_prompt_tokens": -1}, "truncate_prompt_tokens", "1 or more"),
     ],
 )
 def test_bad_completion_is_400(body: Any, param: str | None, words: str) -> None:
@@ -101,6 +107,8 @@ def test_bad_completion_is_400(body: Any, param: str | None, words: str) -> None
         ({"messages": HI, "max_completion_tokens": 0}, "max_completion_tokens", "at least 1"),
         ({"messages": HI, "chat_template": "{{ 1 }}"}, "chat_template", "no templates from requests"),
         ({"messages": HI, "chat_template_kwargs": {"chat_template": "{{ 1 }}"}}, "chat_template_kwargs.chat_template", "field"),
+        ({"messages": HI, "truncate_prompt_tokens": 0}, "truncate_prompt_tokens", "1 or more"),
+        ({"messages": HI, "truncate_prompt_tokens": -1}, "truncate_prompt_tokens", "1 or more"),
         ({"messages": HI, "tool_choice": "required"}, "tool_choice", "auto or none"),
         ({"messages": HI, "response_format": {"type": "xml"}}, "response_format", "json_object"),
         ({"messages": HI, "continue_final_message": True, "add_generation_prompt": True}, "continue_final_message", ""),
@@ -109,6 +117,20 @@ def test_bad_completion_is_400(body: Any, param: str | None, words: str) -> None
 def test_bad_chat_is_400(body: Any, param: str | None, words: str) -> None:
     """Of a message with its place."""
     refused(CHAT, body, 400, param, words)
+
+
+@pytest.mark.parametrize("name", ["self", "messages", "safe", "double_bos", "now", "tools"])
+@pytest.mark.parametrize("path", [CHAT, "/tokenize"])
+def test_variable_that_is_no_templates_is_400(path: str, name: str) -> None:
+    """Whether it is a field of the body, or a word of the code behind it."""
+    field = f"chat_template_kwargs.{name}"
+    refused(path, {"messages": HI, "chat_template_kwargs": {name: 1}}, 400, field, "it is a field of the body")
+
+
+@pytest.mark.parametrize("name", ["func", "options", "truncate", "variables", "marks_generation"])
+def test_variable_may_be_called_as_it_likes(name: str) -> None:
+    """A name that some function on the way has for itself is no error."""
+    assert asked("/tokenize", {"messages": HI, "chat_template_kwargs": {name: 1}}).status == 200
 
 
 def test_limits_are_told_apart() -> None:
@@ -126,6 +148,15 @@ def _limits(**values: Any) -> Any:
     from detok.server.limits import Limits
 
     return Limits(**values)
+
+
+def test_patterns_take_no_time_from_others() -> None:
+    """There are few of them, and each has less time than a caller of the library gives it."""
+    body = CompletionBody(prompt="a", stop_regex=["a+", "b", "c", "d"])
+    options = Asked.of(body, model(), ServerConfig(), "cmpl").options(max_tokens=1)
+    assert (options.stop_regex, options.stop_regex_timeout) == (("a+", "b", "c", "d"), 0.02)
+    none = {"prompt": "a", "stop_regex": "a"}
+    refused(COMPLETIONS, none, 400, "stop_regex", "1 patterns, and 0", limits=_limits(max_stop_regex=0))
 
 
 def test_too_many_requests_at_once_are_429() -> None:
@@ -396,6 +427,32 @@ def test_echo_stands_before_the_output() -> None:
     assert (answer["choices"][0]["text"], answer["usage"]["completion_tokens"]) == ("Hi 🦜", 0)
 
 
+@pytest.mark.parametrize("logprobs", [None, 0])
+@pytest.mark.parametrize("as_ids", [False, True])
+def test_prompt_is_cut_and_echoed_as_it_was_kept(as_ids: bool, logprobs: int | None) -> None:
+    """Its end is left; one that is short enough stays as it is."""
+    text = "one two 🦜 three"
+    prompt = ids_of(text) if as_ids else text
+    end = TOKENIZER.decode(ids_of(text)[-2:])
+    assert end != text
+    for most, echoed in ((2, end), (len(ids_of(text)), text), (1000, text)):
+        body = {"prompt": prompt, "truncate_prompt_tokens": most, "echo": True, "max_tokens": 0, "logprobs": logprobs}
+        answer = asked(COMPLETIONS, body).json
+        assert answer["choices"][0]["text"] == echoed
+        assert answer["usage"]["prompt_tokens"] == min(most, len(ids_of(text)))
+
+
+def test_chat_is_cut() -> None:
+    """Its end is left, even of one that is longer than the model takes."""
+    ids = asked("/tokenize", {"messages": HI}).json["tokens"]
+    body = {"messages": HI, "return_token_ids": True, "max_tokens": 1}
+    refused(CHAT, body, 400, None, "the prompt has", of=model(max_model_len=4))
+    answer = asked(CHAT, {**body, "truncate_prompt_tokens": 3}, of=model(max_model_len=4)).json
+    assert answer["prompt_token_ids"] == ids[-3:]
+    long = {**body, "truncate_prompt_tokens": 99_999}
+    assert asked(CHAT, long).json["prompt_token_ids"] == ids
+
+
 def test_prompt_without_an_encoder_is_ids() -> None:
     """Texts are refused, with what to do instead."""
     deaf = model()
@@ -422,6 +479,40 @@ def test_log_has_no_prompt_unless_asked(caplog: pytest.LogCaptureFixture) -> Non
     caplog.clear()
     asked(COMPLETIONS, {"prompt": "secret"}, log_prompts=True)
     assert caplog.records[-1].fields["prompt"] == "secret"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_log_of_an_error_has_no_prompt_unless_asked(stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither from our own words nor from an engine's."""
+
+    class Refusing(EchoEngine):
+        def script(self, request: Any) -> Any:
+            raise EngineError("secret is no prompt", status=400, param="prompt", code=7)
+
+    caplog.set_level("INFO", "detok.server")
+    kinds = {
+        "suffix": {"type": "invalid_request_error", "param": "suffix", "code": None},
+        "user": {"type": "invalid_request_error", "param": "prompt", "code": 7},
+    }
+    for field, kind in kinds.items():
+        body = {"prompt": "a", field: "secret", "stream": stream}
+        for log_prompts in (False, True):
+            caplog.clear()
+            answer = asked(COMPLETIONS, body, of=model(Refusing()), log_prompts=log_prompts)
+            assert "secret" in answer.error["message"]
+            logged = caplog.records[-1].fields["error"]  # type: ignore[attr-defined]
+            assert logged == (answer.error if log_prompts else kind)
+
+
+@pytest.mark.parametrize("field", ["suffix", "prompt"])
+def test_long_value_is_not_told_whole(field: str) -> None:
+    """The field and what to do are."""
+    values = {"suffix": "a" * 300_000, "prompt": ["a" * 300_000, 1]}
+    answer = asked(COMPLETIONS, {"prompt": "a", field: values[field]})
+    message = answer.error["message"]
+    assert (answer.status, answer.error["param"], message[: len(field) + 1]) == (400, field, f"{field}=")
+    assert len(message) < 1100
+    assert message.endswith("only continued" if field == "suffix" else "not mixed")
 
 
 def test_byte_fallback_is_eager_and_exact_when_asked() -> None:

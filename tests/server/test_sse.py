@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from detok.core.request.channels import channel_table
 from detok.data import sample
 from detok.engines.base import EngineRequest
 from detok.engines.echo import EchoEngine
@@ -176,6 +177,30 @@ def test_silence_is_filled_with_comments() -> None:
     with_engine(test, heartbeat_seconds=0.01)
 
 
+def test_call_that_is_gathered_is_a_silence() -> None:
+    """Nothing is sent of it, not even an empty piece, and so there are comments."""
+
+    async def main() -> None:
+        engine = ManualEngine()
+        async with running(model(engine, channels=channel_table("hermes")), heartbeat_seconds=0.01) as server:
+            client = Client(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": "?"}], "stream": True})
+            asking = asyncio.create_task(client.run())
+            (name,) = await engine.arrived(1)
+            engine.give(row(name, *ids_of('So:<tool_call>{"name": "f", "arguments": {"a": "')))
+            await client.wrote.wait()
+            before = len(client.answer.bodies)
+            while not any(body[:1] == b":" for body in client.answer.bodies[before:]):
+                engine.give(row(name, *ids_of("a")))
+                await asyncio.sleep(0)
+            engine.give(row(name, *ids_of('"}}</tool_call>'), finish_reason="stop"))
+            answer = await asking
+            assert b"" not in answer.bodies
+            assert answer.text() == "So:"
+            assert answer.events[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+    asyncio.run(main())
+
+
 async def _submitting(engine: ManualEngine, client: Client) -> None:
     await engine.arrived(1)
 
@@ -226,6 +251,36 @@ def test_client_that_goes_away_ends_its_requests_once(phase: Any, n: int, hangs:
         await settle()
         assert sorted(engine.aborted) == sorted(names)
         assert server.gone.value == 1
+
+    with_engine(test)
+
+
+def test_client_that_goes_away_while_a_refusal_waits_ends_all_choices() -> None:
+    """Choice 0 failed, choice 1 runs, and the engine is slow to let go of choice 2."""
+
+    async def test(engine: ManualEngine, server: Server) -> None:
+        is_free = asyncio.Event()
+        submit = engine.submit
+
+        async def slow(request: EngineRequest) -> None:
+            await submit(request)
+            if len(engine.submitted) == 3:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    await is_free.wait()
+
+        engine.submit = slow  # type: ignore[method-assign]
+        client = Client(server, COMPLETIONS, body(n=3))
+        asking = asyncio.create_task(client.run())
+        first, *others = await engine.arrived(3)
+        engine.give(row(first, finish_reason="error", error="no", error_status=400))
+        await settle()
+        client.gone.set()
+        await asking
+        is_free.set()
+        await settle()
+        assert sorted(engine.aborted) == sorted(others)
 
     with_engine(test)
 

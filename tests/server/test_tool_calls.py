@@ -35,7 +35,11 @@ def test_call_is_given_when_it_is_whole() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"arguments": {}}', '{"name": 5}', "f(1)"])
+DEEP = "[" * 60_000
+NO_CALLS = ["{", "[]", '{"arguments": {}}', '{"name": 5}', "f(1)", DEEP, f'{{"name": "f", "arguments": {DEEP}']
+
+
+@pytest.mark.parametrize("text", NO_CALLS, ids=range(len(NO_CALLS)))
 def test_what_is_no_call_is_shown(text: str) -> None:
     """No text of a model is lost."""
     whole = message(ChannelDelta("content", "a", 0), ChannelDelta("tool", text, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import EngineRequest
-from .sampling import prompt_of
+from .sampling import prompt_of, sampling_of
 from .scripted import Script, ScriptedEngine, one_by_one
 
 __all__ = ["EchoEngine"]
@@ -17,5 +17,7 @@ class EchoEngine(ScriptedEngine):
     """
 
     def script(self, request: EngineRequest) -> Script:
-        """The ids of the prompt."""
-        return one_by_one(prompt_of(request))
+        """The ids of the prompt, or as many as can be told from more than are asked for."""
+        most = sampling_of(request).get("max_tokens")
+        ids = prompt_of(request)
+        return one_by_one(ids if most is None else ids[: most + 1])

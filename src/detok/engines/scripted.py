@@ -58,7 +58,11 @@ class ScriptedEngine(ABC):
 
     @abstractmethod
     def script(self, request: EngineRequest) -> Script:
-        """Return what a request will get. Raises what says that it cannot be."""
+        """
+        Return what a request will get. Raises what says that it cannot be.
+
+        What is beyond its `max_tokens` is cut off behind this; a script that is long to make may end one id after that.
+        """
 
     async def submit(self, request: EngineRequest) -> None:
         """
@@ -74,11 +78,13 @@ class ScriptedEngine(ABC):
         if self._closed:
             raise EngineError("it is closed")
         most = sampling_of(request).get("max_tokens")
+        if most is not None:
+            _at_least_1("max_tokens", most)
         script = self.script(request)
         if self._sizes:
             script = regrouped(script, self._sizes)
         if most is not None:
-            script = cut(script, _at_least_1("max_tokens", most))
+            script = cut(script, most)
         self._waiting[request.request_id] = iter(script)
         self._woken.set()
 

@@ -32,7 +32,7 @@ class Aborts:
         """Abort a request; those that come while the engine takes others go together."""
         self._metrics.aborts.add()
         self._waiting.append(request_id)
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
@@ -41,11 +41,11 @@ class Aborts:
             try:
                 async with asyncio.timeout(ABORT_SECONDS):
                     await self._engine.abort(ids)
-            except Exception:
+            except (Exception, asyncio.CancelledError):
+                # The second is what an engine raises that waits for a task of its own, and somebody cancelled that.
                 self._metrics.failed_aborts.add(len(ids))
-        self._task = None
 
     async def sent(self) -> None:
-        """Wait until the engine has been told of all."""
+        """Wait until the engine has been told of all. Whoever is cancelled meanwhile cancels only the waiting."""
         if self._task is not None:
-            await self._task
+            await asyncio.wait([self._task])

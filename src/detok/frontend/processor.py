@@ -75,6 +75,9 @@ class OutputProcessor:
         self._waiting_rows = 0
         self._reader: asyncio.Task[None] | None = None
         self._failure: EngineError | None = None
+        self._closing = asyncio.Lock()
+        self._closes = False
+        """`close` was called, and may cancel the reader."""
         self._closed = False
         self._aborts = Aborts(engine, self.metrics)
         self.metrics.watch(
@@ -179,6 +182,11 @@ class OutputProcessor:
                     self._waiting_rows = max(0, len(outputs) - start - self._chunk_size)
                     await asyncio.sleep(0)
             await self._fail(EngineError("its outputs ended"))
+        except asyncio.CancelledError:
+            if self._closes:
+                raise
+            # By a task of the engine's own that was cancelled.
+            await self._fail(EngineError("its outputs were cancelled"))
         except Exception as error:
             failure = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
             failure.__cause__ = None if failure is error else error
@@ -260,19 +268,27 @@ class OutputProcessor:
             self._aborts.add(request.id)
 
     async def close(self) -> None:
-        """End all requests with "abort", and close the engine. A second call does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._failure is None:
-            self._failure = EngineError("the frontend is closed")
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.gather(self._reader, return_exceptions=True)
-        await self._end_all("abort", None)
-        await self._aborts.sent()
-        await self._detokenizer.close()
-        await self.engine.close()
+        """
+        End all requests with "abort", and close the engine.
+
+        A second call waits for the first, does what that one left if it was cancelled, and else nothing.
+        """
+        self._closes = True
+        async with self._closing:
+            if self._closed:
+                return
+            if self._failure is None:
+                self._failure = EngineError("the frontend is closed")
+            if self._reader is not None:
+                self._reader.cancel()
+                await asyncio.wait([self._reader])
+            await self._end_all("abort", None)
+            await self._aborts.sent()
+            try:
+                await self._detokenizer.close()
+            finally:
+                await self.engine.close()
+            self._closed = True
 
     async def __aenter__(self) -> OutputProcessor:
         return self

@@ -39,11 +39,13 @@ async def chat_ids(model: Model, body: ChatBody | TokenizeBody, config: ServerCo
         "add_generation_prompt": body.add_generation_prompt,
         "continue_final_message": bool(body.continue_final_message),
     }
+    truncate = None
     if isinstance(body, ChatBody):
+        truncate = body.truncate_prompt_tokens
         options["documents"] = body.documents
         if body.tool_choice == "none":
             options["tools"] = None
-    return await model.encode_chat(body.messages or [], **options, **variables)
+    return await model.encode_chat(body.messages or [], truncate, **options, **variables)
 
 
 def _template(model: Model, template: str | None, config: ServerConfig) -> str | None:

@@ -90,7 +90,7 @@ async def _ids(model: Model, body: CompletionBody, prompt: str | list[int]) -> l
     for position, token_id in enumerate(prompt):
         if token_id < 0:
             raise OptionError(option=f"prompt[{position}]", value=token_id, accepted="a token id is 0 or more")
-    return prompt[-body.truncate_prompt_tokens :] if body.truncate_prompt_tokens else prompt
+    return model.kept(prompt, body.truncate_prompt_tokens)
 
 
 class _Echo:
@@ -106,7 +106,7 @@ class _Echo:
             first, rest = request.feed(ids, logprobs=[None] * len(ids)), request.finish()
             self.logprobs = [*(first.logprobs or ()), *(rest.logprobs or ())]
             self.text = first.text + rest.text
-        elif isinstance(given, str):
+        elif isinstance(given, str) and len(ids) != body.truncate_prompt_tokens:
             self.text = given
         else:
             self.text = model.tokenizer.decode(ids, skip_special_tokens=options.skip_special_tokens)

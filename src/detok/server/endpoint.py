@@ -131,7 +131,7 @@ class Endpoint:
     def _note(self, call: Call, error: BaseException) -> Refused:
         """Have the log say what went wrong, and return what the client is told."""
         refused = refusal_of(error)
-        call.log["error"] = refused.message
+        call.log["error"] = refused.as_dict()["error"] if self._server.config.log_prompts else refused.kind
         if isinstance(error, EngineError):
             call.log["engine"] = error.engine
         if refused.status == 500:

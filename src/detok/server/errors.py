@@ -32,6 +32,10 @@ OF_THE_REQUEST = frozenset({400, 404, 408, 409, 413, 422, 429})
 TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
+LONGEST_HEAD, LONGEST_TAIL = 400, 600
+"""Characters of a message. What a client sent may be in its middle, and may be long; what to do stands at the end."""
+
+
 class Refused(Exception):
     """A request that gets no answer, but a reason. Internal to the server: clients get it as JSON."""
 
@@ -45,14 +49,21 @@ class Refused(Exception):
         type: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
+        message = _shortened(message)
         super().__init__(message)
-        self.status, self.message, self.param, self.code = status, message, param, code
+        self.status, self.message, self.code = status, message, code
+        self.param = None if param is None else _shortened(param)
         self.type = type or TYPES.get(status) or ("invalid_request_error" if status < 500 else "server_error")
         self.headers = headers or {}
 
     def as_dict(self) -> dict[str, Any]:
         """The body of the answer."""
-        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+        return {"error": {"message": self.message, **self.kind}}
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """What it says without the words, in which may be what a user wrote."""
+        return {"type": self.type, "param": self.param, "code": self.code}
 
 
 def refusal_of(error: BaseException) -> Refused:
@@ -104,6 +115,11 @@ def failure_of(output: RequestOutput) -> BaseException | None:
 def shown_reason(output: RequestOutput) -> str | None:
     """Return the finish reason that a choice shows. A failure is told otherwise."""
     return None if output.finish_reason in ("error", "abort") else output.finish_reason
+
+
+def _shortened(text: str) -> str:
+    left_out = len(text) - LONGEST_HEAD - LONGEST_TAIL
+    return text if left_out <= 0 else f"{text[:LONGEST_HEAD]} … ({left_out:,} characters) … {text[-LONGEST_TAIL:]}"
 
 
 def _of_engine(error: EngineError) -> Refused:

@@ -32,6 +32,9 @@ SAMPLING = (
     *("ignore_eos", "min_tokens", "stop_token_ids"),
 )
 
+STOP_REGEX_SECONDS = 0.02
+"""What a pattern may take at a token. A request whose pattern takes longer fails: others wait for it."""
+
 JSON = "application/json"
 
 
@@ -83,6 +86,7 @@ class Asked:
         return RequestOptions(
             stop=stop,
             stop_regex=stop_regex,
+            stop_regex_timeout=STOP_REGEX_SECONDS,
             stop_token_ids=stop_token_ids,
             ignore_eos=bool(body.ignore_eos),
             include_stop_str_in_output=bool(body.include_stop_str_in_output or body.no_stop_trim),

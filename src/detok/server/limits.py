@@ -30,6 +30,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_stops: Positive = 64
     """Stop strings, patterns and token ids, together."""
 
+    max_stop_regex: Annotated[int, msgspec.Meta(ge=0)] = 4
+    """Patterns of one request. Each may take its time at each token, in which nobody else is served."""
+
     max_stop_characters: Positive = 4096
     """Of one stop. The decoder holds back no more than that."""
 
@@ -51,6 +54,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if count > self.max_stops:
             field = max(stops, key=lambda name: len(stops[name]))
             raise Refused(400, f"{field}: there are {count:,} stops, and {self.max_stops:,} are allowed", param=field)
+        patterns = len(stops.get("stop_regex", ()))
+        if patterns > self.max_stop_regex:
+            message = f"stop_regex: there are {patterns:,} patterns, and {self.max_stop_regex:,} are allowed"
+            raise Refused(400, message, param="stop_regex")
         for field, values in stops.items():
             longest = max((len(value) for value in values if isinstance(value, str)), default=0)
             if longest > self.max_stop_characters:

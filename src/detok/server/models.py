@@ -17,7 +17,7 @@ from ..errors import EncodeUnsupported, OptionError
 from ..frontend.detokenizer import OutOfProcess
 from ..frontend.metrics import FrontendMetrics, Registry
 from ..frontend.processor import OutputProcessor
-from ..prompts.lengths import LengthLimits
+from ..prompts.lengths import Frame, LengthLimits, Truncation
 from ..prompts.microbatch import AsyncEncoder
 from ..tokenizers import Tokenizer, load
 from .config import ModelConfig
@@ -70,9 +70,23 @@ class Model:
             raise EncodeUnsupported(f"the model {self.name!r}", instead="give the prompt as token ids")
         return await self.encoder.encode(prompt, add_special_tokens=add_special_tokens, truncate_prompt_tokens=truncate)
 
-    async def encode_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> list[int]:
+    async def encode_chat(
+        self, messages: Sequence[Mapping[str, Any]], truncate: int | None = None, /, **options: Any
+    ) -> list[int]:
         """Return the ids of a chat, as `Tokenizer.encode_chat` does, in a thread: a template may take long."""
         ids = await asyncio.to_thread(self.tokenizer.encode_chat, messages, **options)
+        return self.kept(ids, truncate)
+
+    def kept(self, ids: list[int], truncate: int | None) -> list[int]:
+        """
+        Return what is left of a prompt around which the encoder put nothing: its end.
+
+        Raises:
+            OptionError: Less than one is to be left.
+            PromptTooLong: What is left is longer than the model takes.
+        """
+        if truncate is not None:
+            ids = Truncation(truncate, "left").cut(ids, Frame())
         self.limits.check_ids(ids)
         return ids
 

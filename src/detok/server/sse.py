@@ -122,10 +122,12 @@ class EventStream:
             self._timer.cancel()
             if self._waiting is not None:
                 self._waiting.cancel()
+            self._source.drop()
             if not beginning.done():
+                # Dropped is also what it still began, even if this task is cancelled while it waits.
+                beginning.add_done_callback(lambda _: self._source.drop())
                 beginning.cancel()
                 await asyncio.wait([beginning])
-            self._source.drop()
 
     async def _begin(self) -> None:
         try:
@@ -163,8 +165,7 @@ class EventStream:
 
     def _flush(self) -> None:
         outputs = [(index, choice.pending.take()) for index, choice in enumerate(self._choices) if choice]
-        if body := b"".join([self._shape.chunk(index, output) for index, output in outputs]):
-            self.write(body)
+        self.write(b"".join([self._shape.chunk(index, output) for index, output in outputs]))
         for _, output in outputs:
             if output.finish_reason is not None:
                 self._open -= 1
@@ -180,7 +181,9 @@ class EventStream:
                 future.set_result(error)
 
     def write(self, body: bytes) -> None:
-        """Send some events; if the client is slow, nothing flows until they are gone."""
+        """Send some events, if there are any; if the client is slow, nothing flows until they are gone."""
+        if not body:
+            return
         self._silent = False
         sending = self._send({"type": "http.response.body", "body": body, "more_body": True}).__await__()
         try:

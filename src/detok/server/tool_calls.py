@@ -79,12 +79,12 @@ class MessageDeltas:
         try:
             call = json.loads(text)
             name, arguments = call["name"], call.get("arguments", call.get("parameters", {}))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            # What is no call is at least to be seen.
+            written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            # What is no call is at least to be seen; also what is nested too deeply to be one.
             return [{"content": text}]
         if not isinstance(name, str):
             return [{"content": text}]
-        written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         return [_call(self._number(), name, written)]
 
 
