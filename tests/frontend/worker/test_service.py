@@ -79,6 +79,8 @@ def test_step_gives_the_texts_of_its_rows() -> None:
         b"\x91\x01",
         b"\x92\x63\x01",
         b"\x92\x01\x01",
+        b"\x92\x90\x01",
+        b"\x92\x80\x01",
         b"\x91" * 5000,
         b"\x93\x02\x01\xa1\xff",
     ],

@@ -77,6 +77,19 @@ def test_any_msgpack_is_a_message_or_an_error(elements: list[object], kind: int)
     assert all((error.code, bool(error.field)) == ("malformed", True) for error in _errors(frame))
 
 
+@pytest.mark.parametrize("kind", [[], {}, {"a": 1}, msgspec.msgpack.Ext(5, b"x"), None, "x", 1.5])
+def test_kind_of_any_type_is_malformed(kind: object) -> None:
+    """What stands for the kind and is no number is refused by both sides."""
+    errors = _errors(msgspec.msgpack.encode([kind, 1]))
+    assert [(error.code, error.field) for error in errors] == [("malformed", "element 0")] * 2
+
+
+@pytest.mark.parametrize("frame", [b"\x92\x81\x80\x01\x01", b"\x81\x80\x01", b"\x92\xd6\xff\x00\x00\x00\x00\x01"])
+def test_keys_and_times_are_malformed(frame: bytes) -> None:
+    """Maps with maps for keys, and times, are nothing that a message begins with."""
+    assert [error.code for error in _errors(frame)] == ["malformed"] * 2
+
+
 def _errors(frame: bytes) -> list[WireError]:
     """What both sides have against a frame."""
     errors = []

@@ -306,7 +306,7 @@ def _place(text: str, kind: Any) -> tuple[str, str]:
     if not found:
         return "frame", problem
     index, _, rest = path.rstrip("`").partition("]")
-    fields = _FIELDS.get(kind, ())
+    fields = _FIELDS.get(kind, ()) if isinstance(kind, int) else ()
     place = int(index) - 1
     return (fields[place] if 0 <= place < len(fields) else f"element {index}") + rest, problem
 
