@@ -83,7 +83,11 @@ def test_bad_row_fails_alone(row: tuple[Any, ...], error: type[Exception]) -> No
     assert ("a" in network.client) == (row[0] != "a")
 
 
-@pytest.mark.parametrize("row", [("a", [1]), (), ("a", [1], None, None, None, None), None, 5, iter("abcde")], ids=repr)
+@pytest.mark.parametrize(
+    "row",
+    [("a", [1]), (), ("a", [1], None, None, None, None), None, 5, iter("abcde")],
+    ids=["two", "nothing", "six", "None", "number", "iterator"],
+)
 def test_step_with_what_is_no_row_is_refused(row: Any) -> None:
     """It is said which one it is, nothing of the step is taken, and the next step gives what it would have given."""
     network = Network(TOKENIZER)
