@@ -261,6 +261,18 @@ def test_row_of_an_unknown_request_says_so() -> None:
             method("a")
 
 
+@pytest.mark.parametrize("request_id", [[], {}, ["a"], np.array([1]), ("a", [])], ids=repr)
+def test_row_of_an_unhashable_id_fails_alone(request_id: Any) -> None:
+    """No request can have it, so the row is of an unknown one; what the others give is not lost."""
+    batch = detok.BatchDecoder(EMBEDDED)
+    batch.open("a")
+    ids = usual("xy")
+    outputs = batch.step([detok.Row("a", ids[:1]), detok.Row(request_id, ids[:1]), detok.Row("a", ids[1:])])
+    assert [output.text for output in outputs] == ["x", "", "y"]
+    assert isinstance(outputs[1].error, detok.UnknownRequest)
+    assert repr(request_id) in str(outputs[1].error)
+
+
 def test_second_open_of_an_id_is_refused() -> None:
     """The first one goes on; after its end the id is free."""
     batch = detok.BatchDecoder(EMBEDDED)

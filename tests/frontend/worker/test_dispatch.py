@@ -62,6 +62,8 @@ def test_open_that_cannot_be_sent_is_refused(prompt: Any, options: RequestOption
         (("a", [1], "stop", None, True), detok.OptionError),
         (("a", [1], "stop", None, 1 << 70), OverflowError),
         (("nobody", [1], None, None, None), detok.UnknownRequest),
+        ((["a"], [1], None, None, None), detok.UnknownRequest),
+        (({}, [1], None, None, None), detok.UnknownRequest),
     ],
 )
 def test_bad_row_fails_alone(row: tuple[Any, ...], error: type[Exception]) -> None:
@@ -78,7 +80,21 @@ def test_bad_row_fails_alone(row: tuple[Any, ...], error: type[Exception]) -> No
     assert bad.finish_reason == "error"
     assert first.text + last.text == TOKENIZER.decode(IDS[:2])
     assert "b" in network.client
-    assert ("a" in network.client) == (row[0] == "nobody")
+    assert ("a" in network.client) == (row[0] != "a")
+
+
+@pytest.mark.parametrize("row", [("a", [1]), (), ("a", [1], None, None, None, None), None, 5, iter("abcde")])
+def test_step_with_what_is_no_row_is_refused(row: Any) -> None:
+    """It is said which one it is, nothing of the step is taken, and the next step gives what it would have given."""
+    network = Network(TOKENIZER)
+    network.client.open("a")
+    good = ("a", IDS[:1], None, None, None)
+    with pytest.raises(detok.OptionError, match=r"rows\[1\]"):
+        network.step([good, row])
+    assert network.client.links[0].gathering is None
+    ticket = network.step([good])
+    network.settle()
+    assert [(name, output.text) for name, output in ticket.outputs] == [("a", TOKENIZER.decode(IDS[:1]))]
 
 
 def test_row_that_the_worker_refuses_fails_alone() -> None:

@@ -121,7 +121,10 @@ class BatchDecoder:
 
     def _row(self, request_id: Hashable, token_ids: Any, finish_reason: Any, logprobs: Any, stop_reason: Any) -> RequestOutput:
         """A row that is not the usual one, or not yet."""
-        lane = self._lanes.get(request_id)
+        try:
+            lane = self._lanes.get(request_id)
+        except TypeError:
+            lane = None  # what has no hash is the id of no request
         if lane is None:
             return _error(UnknownRequest(request_id))
         try:

@@ -151,6 +151,7 @@ class DetokenizerClient(Client):
 
         Raises:
             WorkerUnavailable: As `wait`, but nobody has the ticket; use `send` and `wait` to go on after it.
+            OptionError: One of the rows has not five fields; nothing is taken of the step.
             WireError, WorkerError: A worker speaks another version, or has another tokenizer.
         """
         return self.wait(self.send(rows))

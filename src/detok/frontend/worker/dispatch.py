@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Sized
+from contextlib import suppress
 from typing import Any, SupportsIndex, get_args
 
 from ...core.ids import as_ids
@@ -78,14 +79,18 @@ class Dispatch:
             rows: Each a `Row`, or a tuple of its five fields.
 
         Raises:
+            OptionError: One of the rows has not five fields; nothing is taken of the step.
             WireError, WorkerError: As `check`.
         """
         self.check()
-        rows = rows if isinstance(rows, list) else list(rows)
+        rows = _of_five(rows)
         ticket = Ticket(len(rows))
         streams = self._streams
         for position, (request_id, token_ids, finish_reason, logprobs, stop_reason) in enumerate(rows):
-            stream = streams.get(request_id)
+            try:
+                stream = streams.get(request_id)
+            except Exception:
+                stream = None  # what has no hash is the id of no request
             if stream is None or stream.ended:
                 ticket.outputs[position] = request_id, _failed(UnknownRequest(request_id))
                 continue
@@ -209,6 +214,17 @@ class Dispatch:
 
 
 MAX_OPTIONS = 1024
+
+
+def _of_five(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the rows of a step, or raise which of them is none."""
+    rows = rows if isinstance(rows, list) else list(rows)
+    with suppress(TypeError):
+        if set(map(len, rows)) <= {5}:
+            return rows
+    position = next(place for place, row in enumerate(rows) if not isinstance(row, Sized) or len(row) != 5)
+    accepted = "it has a request id, token ids, a finish reason, logprobs and a stop reason"
+    raise OptionError(option=f"rows[{position}]", value=rows[position], accepted=accepted)
 
 
 def _checked(token_ids: Any, finish_reason: Any, logprobs: Any, stop_reason: Any) -> tuple[list[int], Extra | None]:
