@@ -137,7 +137,7 @@ _NO_OPTIONS = wire.encode_plain({})
 class Part:
     """The rows of a step that go to one worker."""
 
-    __slots__ = ("closes", "extras", "frame", "positions", "reply", "seq", "streams", "ticket", "tokens", "wants")
+    __slots__ = ("closes", "error", "extras", "frame", "positions", "reply", "seq", "streams", "ticket", "tokens", "wants")
 
     def __init__(self, ticket: Ticket | None) -> None:
         self.ticket = ticket
@@ -152,3 +152,25 @@ class Part:
         self.frame: bytes | None = None
         """As it was sent in this session."""
         self.reply: wire.Reply | None = None
+        self.error: Exception | None = None
+        """Why its only row was not sent."""
+
+    def cut(self) -> Part | None:
+        """Keep the first half of what there is to say, and return the other, to be sent behind it; None if there are no two."""
+        rows = 0 if self.closes else len(self.tokens) // 2
+        closes = len(self.closes) if self.tokens else len(self.closes) // 2
+        if not rows and not closes:
+            return None
+        rest = Part(self.ticket)
+        self.streams, rest.streams = self.streams[:rows], self.streams[rows:]
+        self.positions, rest.positions = self.positions[:rows], self.positions[rows:]
+        self.tokens, rest.tokens = self.tokens[:rows], self.tokens[rows:]
+        self.closes, rest.closes = self.closes[:closes], self.closes[closes:]
+        rest.extras = {index - rows: extra for index, extra in self.extras.items() if index >= rows}
+        self.extras = {index: extra for index, extra in self.extras.items() if index < rows}
+        later = {stream.slot for stream in rest.streams}
+        rest.wants = [slot for slot in self.wants if slot in later]
+        self.wants = [slot for slot in self.wants if slot not in later]
+        if self.ticket is not None:
+            self.ticket.missing += 1
+        return rest
