@@ -37,7 +37,7 @@ async def texts_of(frontend: OutputProcessor) -> list[tuple[str, str | None, str
     """Text and end of one request for each text, all at once."""
 
     async def one() -> tuple[str, str | None, str | int | None]:
-        outputs = [output async for output in frontend.generate("?", options=detok.RequestOptions(stop="END"))]
+        outputs = [output async for output in frontend.generate([1], options=detok.RequestOptions(stop="END"))]
         return "".join(output.text for output in outputs), outputs[-1].finish_reason, outputs[-1].stop_reason
 
     async with asyncio.timeout(30):

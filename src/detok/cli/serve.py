@@ -18,7 +18,7 @@ EXAMPLES = """\b
 Examples:
   detok serve                                           echo and replay, to try it
   detok serve --tokenizer llama3/ --engine vllm:http://127.0.0.1:8001
-  detok serve --worker ipc:///tmp/detok-0               text is made by a detok worker
+  detok serve --worker ipc:///tmp/detok                 text is made by a detok worker
   detok serve --config models.toml --port 9000          several models
 """
 
@@ -75,7 +75,7 @@ def command(
         typer.Option(
             envvar="DETOK_WORKER",
             metavar="ENDPOINT",
-            help="Make the text in this `detok worker`; several share the work.",
+            help="Make the text in this `detok worker` (needs detok[worker]); several share the work.",
             show_default=False,
             rich_help_panel=_MODEL,
         ),
@@ -113,7 +113,7 @@ def command(
     Serve OpenAI's API in front of an engine that speaks ids.
 
     Without options it serves two engines that need no model, on this machine's own address. Flags come before the environment
-    (DETOK_PORT and so on), and that before the file.
+    (DETOK_PORT and so on), and that before the file. A flag that describes the model makes it the only one.
     """
     for name in NEEDED:
         library(name, extra="serve", purpose="the server")

@@ -108,7 +108,10 @@ class OutOfProcess:
     def __init__(self, endpoints: str | Sequence[str], tokenizer: Tokenizer, **settings: Any) -> None:
         library("zmq", extra="worker", purpose="a detokenizer worker")
         from .worker.async_client import AsyncDetokenizerClient
+        from .worker.worker import endpoints_of
 
+        for endpoint in [endpoints] if isinstance(endpoints, str) else endpoints:
+            endpoints_of(endpoint, 1)
         self._client = AsyncDetokenizerClient(endpoints, fingerprint=tokenizer.fingerprint, **settings)
         self._is_open = False
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import logging
+import socket
 import sys
 from typing import Any
 
 import uvicorn
 
+from ..errors import OptionError
 from .app import Server
 from .logs import JsonLines, logger
 
@@ -95,4 +98,23 @@ def serve(server: Server) -> None:
     # Vocabularies are many objects that stay: the garbage collector need not look through them again and again.
     gc.collect()
     gc.freeze()
+    check_address(server.config.host, server.config.port)
     Uvicorn(uvicorn_config(server), server).run()
+
+
+def check_address(host: str, port: int) -> None:
+    """
+    See whether an address can be listened at, before uvicorn says it in its own way.
+
+    Raises:
+        OptionError: It cannot, and why.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind((host, port))
+    except OSError as error:
+        option, value = ("port", port) if error.errno in (errno.EADDRINUSE, errno.EACCES) else ("host", host)
+        accepted = f"{error.strerror or error}; choose another with --{option}, or DETOK_{option.upper()}"
+        raise OptionError(option=option, value=value, accepted=accepted) from None

@@ -250,18 +250,46 @@ def test_request_that_no_worker_has_expires_too() -> None:
     assert told == [("a", detok.RequestExpired)]
 
 
-def test_request_that_makes_a_message_too_long_fails_alone() -> None:
+@pytest.mark.parametrize("first", [IDS[:1], []])
+def test_request_that_makes_a_message_too_long_fails_alone(first: list[int]) -> None:
     """A prompt that no message can have ends its request with an error that says so; the other rows go on."""
     network = Network(TOKENIZER, limits=Limits(max_frame=2000))
     network.client.open("a", [300] * 1000)
     network.client.open("b")
-    ticket = network.step([(name, IDS[:1], None, None, None) for name in "ab"])
+    ticket = network.step([("a", first, None, None, None), ("b", IDS[:1], None, None, None)])
     network.settle()
     later = network.step([("b", IDS[1:2], None, None, None)])
     network.settle()
-    errors = [(name, output.error) for name, output in (*ticket.outputs, *later.outputs) if output.error is not None]
-    assert [(name, getattr(error, "code", None)) for name, error in errors] == [("a", "too_large")]
+    assert [len(ticket.outputs), len(later.outputs)] == [2, 1]
+    error = ticket.outputs[0][1].error
+    assert isinstance(error, detok.WireError)
+    assert (error.code, error.field, "a" in network.client) == ("too_large", "prompt_ids", False)
     assert ticket.outputs[1][1].text + later.outputs[0][1].text == TOKENIZER.decode(IDS[:2])
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize(("ids", "logprobs"), [(1000, None), (200, [-0.123] * 200)])
+def test_row_that_makes_a_message_too_long_fails_alone(begun: bool, ids: int, logprobs: list[float] | None) -> None:
+    """Its own output has the error, and its request has ended, here and in the worker; the client and the other rows go on."""
+    network = Network(TOKENIZER, limits=Limits(max_frame=2000))
+    for name in "abc":
+        network.client.open(name)
+    if begun:
+        network.step([(name, [], None, None, None) for name in "abc"])
+        network.settle()
+    row = ("b", [300] * ids, None, logprobs, None)
+    ticket = network.step([("a", IDS[:1], None, None, None), row, ("c", IDS[:1], None, None, None)])
+    network.settle()
+    later = network.step([(name, IDS[1:2], None, None, None) for name in "abc"])
+    network.settle()
+    assert [name for name, _ in ticket.outputs] == ["a", "b", "c"]
+    (_, first), (_, bad), (_, last) = ticket.outputs
+    assert isinstance(bad.error, detok.WireError)
+    assert (bad.finish_reason, bad.error.code, bad.error.field) == ("error", "too_large", "token_ids")
+    assert "2,000" in str(bad.error)
+    assert first.text + later.outputs[0][1].text == last.text + later.outputs[2][1].text == TOKENIZER.decode(IDS[:2])
+    assert isinstance(later.outputs[1][1].error, detok.UnknownRequest)
+    assert ("b" in network.client, len(network.client), len(network.services[0])) == (False, 2, 2)
 
 
 def test_heartbeat_keeps_a_silent_client() -> None:

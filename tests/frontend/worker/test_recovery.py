@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import detok
 from detok import Logprob, RequestOptions
 from detok.data import sample
+from detok.frontend.worker import wire
 from detok.frontend.worker.kept import Ticket
 from detok.frontend.worker.service import Limits
 from tests.support.network import PACE, Network, joined, reference
@@ -20,6 +21,8 @@ from tests.support.network import PACE, Network, joined, reference
 TOKENIZER = detok.load(detok.EMBEDDED)
 IDS = TOKENIZER.encode(sample("mixed"), add_special_tokens=False)
 ROWS = 24
+# One request with all that it is opened with has room in it, and eight together have none.
+LEAST_FRAME = 4500
 EXAMPLES = int(os.environ.get("DETOK_FUZZ", 40))
 
 KINDS: Sequence[RequestOptions] = (
@@ -110,11 +113,11 @@ class Story:
             assert outputs.get(index, []) == expected, (index, self.options(index))
 
 
-@given(EVENTS, st.integers(1, 3), st.sampled_from([1, 3, 65_536]))
+@given(EVENTS, st.integers(1, 3), st.sampled_from([1, 3, 65_536]), st.sampled_from([LEAST_FRAME, 1 << 20]))
 @settings(max_examples=2 * EXAMPLES)
-def test_outputs_whatever_happens(events: list[tuple[str, int, int]], workers: int, max_states: int) -> None:
+def test_outputs_whatever_happens(events: list[tuple[str, int, int]], workers: int, max_states: int, max_frame: int) -> None:
     """Messages are lost, repeated and reordered, workers die and hand requests back: every output is right, and comes once."""
-    story = Story(Network(TOKENIZER, workers=workers, limits=Limits(max_states=max_states)), 8)
+    story = Story(Network(TOKENIZER, workers=workers, limits=Limits(max_states=max_states, max_frame=max_frame)), 8)
     for event in events:
         story.happen(event)
     story.end()
@@ -137,6 +140,49 @@ def test_outputs_kill_at_every_step(at: int) -> None:
     story.end()
     story.assert_right()
     assert story.network.client.links[0].sessions == 2
+
+
+def test_openings_that_are_too_long_together_are_split() -> None:
+    """After a death, requests that no single message can have come in several; none of them ends or repeats anything."""
+    network = Network(TOKENIZER, limits=Limits(max_frame=2000))
+    prompts = {name: IDS[place : place + 300] for place, name in enumerate("abcdefgh")}
+    tickets = []
+    for name, prompt in prompts.items():
+        network.client.open(name, prompt)
+        tickets.append(network.step([(name, IDS[:1], None, None, None)]))
+        network.settle()
+    link = network.client.links[0]
+    for stream in link.streams.values():
+        assert len(wire.encode(stream.opening())) < 2000 < 8 * len(wire.encode(stream.opening()))
+    network.kill(0)
+    for number in range(1, 6):
+        reason = "length" if number == 5 else None
+        tickets.append(network.step([(name, [IDS[number]], reason, None, None) for name in prompts]))
+        assert not tickets[-1].done
+    network.settle()
+    assert [len(ticket.outputs) for ticket in tickets[8:]] == [8] * 5
+    outputs = joined(tickets)
+    for name, prompt in prompts.items():
+        rows = [([token_id], "length" if place == 5 else None, None, None) for place, token_id in enumerate(IDS[:6])]
+        assert outputs[name] == reference(TOKENIZER, RequestOptions(), prompt, rows)
+    assert (link.sessions, network.services[0].metrics.opened.value) == (2, 8)
+    assert 5 < network.services[0].metrics.steps.value < 20
+
+
+def test_closes_that_are_too_long_together_are_split() -> None:
+    """However many requests are forgotten at once, the worker hears of it."""
+    network = Network(TOKENIZER, limits=Limits(max_frame=1000))
+    for number in range(1000):
+        network.client.open(number)
+    for number in range(0, 1000, 50):
+        network.step([(one, IDS[:1], None, None, None) for one in range(number, number + 50)])
+    network.settle()
+    assert len(network.services[0]) == 1000
+    for number in range(999):
+        network.client.abort(number)
+    ticket = network.step([(999, IDS[1:2], "length", None, None)])
+    network.settle()
+    assert (len(network.services[0]), ticket.outputs[0][1].finish_reason) == (0, "length")
 
 
 def test_kept_rows_stay_bounded() -> None:

@@ -10,10 +10,9 @@ from ...core.ids import as_ids
 from ...core.options import check_choice
 from ...core.request.logprobs import as_logprobs
 from ...core.request.options import RequestOptions
-from ...core.request.output import RequestOutput
 from ...core.request.request import FinishReason, as_stop_reason
 from ...errors import DuplicateRequest, OptionError, UnknownRequest
-from .kept import Pace, Stream, Ticket
+from .kept import Pace, Stream, Ticket, failed
 from .link import Link
 from .payload import logprobs_to_wire
 from .wire import Extra, encode, encode_plain
@@ -92,7 +91,7 @@ class Dispatch:
             except Exception:
                 stream = None  # what has no hash is the id of no request
             if stream is None or stream.ended:
-                ticket.outputs[position] = request_id, _failed(UnknownRequest(request_id))
+                ticket.outputs[position] = request_id, failed(UnknownRequest(request_id))
                 continue
             tokens: Any = None
             extra = None
@@ -102,7 +101,7 @@ class Dispatch:
                 try:
                     tokens, extra = _checked(token_ids, finish_reason, logprobs, stop_reason)
                 except Exception as error:
-                    ticket.outputs[position] = request_id, _failed(error)
+                    ticket.outputs[position] = request_id, failed(error)
                     self.abort(request_id)
                     continue
             part = stream.link.gathering
@@ -242,9 +241,3 @@ def _checked(token_ids: Any, finish_reason: Any, logprobs: Any, stop_reason: Any
 
 def _bounded(token_id: int) -> int:
     return min(max(token_id, LEAST_ID), LARGEST_ID)
-
-
-def _failed(error: Exception) -> RequestOutput:
-    output = RequestOutput()
-    output.finish_reason, output.error = "error", error
-    return output

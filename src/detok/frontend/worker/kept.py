@@ -10,13 +10,20 @@ from ...core.request.output import RequestOutput
 from . import wire
 from .wire import Extra
 
-__all__ = ["Outputs", "Pace", "Part", "Stream", "Ticket", "Tokens"]
+__all__ = ["Outputs", "Pace", "Part", "Stream", "Ticket", "Tokens", "failed"]
 
 Tokens = int | list[int]
 """The ids of a row; one alone stands for itself."""
 
 Outputs = list[tuple[Hashable, RequestOutput]]
 """With the ids of their requests."""
+
+
+def failed(error: Exception) -> RequestOutput:
+    """Return the output of a row that cannot be, or of a request that ended without one."""
+    output = RequestOutput()
+    output.finish_reason, output.error = "error", error
+    return output
 
 
 class Ticket:
@@ -137,7 +144,7 @@ _NO_OPTIONS = wire.encode_plain({})
 class Part:
     """The rows of a step that go to one worker."""
 
-    __slots__ = ("closes", "extras", "frame", "positions", "reply", "seq", "streams", "ticket", "tokens", "wants")
+    __slots__ = ("closes", "error", "extras", "frame", "positions", "reply", "seq", "streams", "ticket", "tokens", "wants")
 
     def __init__(self, ticket: Ticket | None) -> None:
         self.ticket = ticket
@@ -152,3 +159,25 @@ class Part:
         self.frame: bytes | None = None
         """As it was sent in this session."""
         self.reply: wire.Reply | None = None
+        self.error: Exception | None = None
+        """Why its only row was not sent."""
+
+    def cut(self) -> Part | None:
+        """Keep the first half of what there is to say, and return the other, to be sent behind it; None if there are no two."""
+        rows = 0 if self.closes else len(self.tokens) // 2
+        closes = len(self.closes) if self.tokens else len(self.closes) // 2
+        if not rows and not closes:
+            return None
+        rest = Part(self.ticket)
+        self.streams, rest.streams = self.streams[:rows], self.streams[rows:]
+        self.positions, rest.positions = self.positions[:rows], self.positions[rows:]
+        self.tokens, rest.tokens = self.tokens[:rows], self.tokens[rows:]
+        self.closes, rest.closes = self.closes[:closes], self.closes[closes:]
+        rest.extras = {index - rows: extra for index, extra in self.extras.items() if index >= rows}
+        self.extras = {index: extra for index, extra in self.extras.items() if index < rows}
+        later = {stream.slot for stream in rest.streams}
+        rest.wants = [slot for slot in self.wants if slot in later]
+        self.wants = [slot for slot in self.wants if slot not in later]
+        if self.ticket is not None:
+            self.ticket.missing += 1
+        return rest

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable
 from enum import Enum
+from itertools import islice
 
 from ...core.request.output import RequestOutput
 from ...errors import RequestExpired, RequestFailed, WireError, WorkerError
 from . import wire
-from .kept import Outputs, Pace, Part, Stream, Ticket
+from .kept import Outputs, Pace, Part, Stream, Ticket, failed
 from .payload import output_from_wire
 
 __all__ = ["Link", "LinkState"]
@@ -219,22 +220,25 @@ class Link:
         if self.state is not LinkState.OPEN:
             return
         window = min(self.pace.window, self._limits.max_window)
-        for under_way, part in enumerate(self._parts.values()):
-            if part.frame is None:
-                if under_way >= window:
-                    return
-                part.frame = self._encoded(part)
-                self.outbox.append(part.frame)
-                self._retry_at = now + self.pace.retry
+        while (part := next((one for one in islice(self._parts.values(), window) if one.frame is None), None)) is not None:
+            part.frame = self._encoded(part)
+            self.outbox.append(part.frame)
+            self._retry_at = now + self.pace.retry
 
     def _encoded(self, part: Part) -> bytes:
-        opens = []
+        """Return the frame of a part, and of no more of it than a frame can have: the rest is the part behind it."""
+        frame = self._frame(part)
+        while len(frame) > self._limits.max_frame and self._shorten(part, len(frame)):
+            frame = self._frame(part)
         for stream in part.streams:
-            if not stream.present and not stream.ended:
-                opens.append(stream.opening())
+            if not stream.ended:
                 stream.present, stream.absent_since = True, None
             stream.unsent -= 1
             stream.sent_in = part.seq
+        return frame
+
+    def _frame(self, part: Part) -> bytes:
+        absent = {stream.slot: stream for stream in part.streams if not stream.present and not stream.ended}
         step = wire.Step(
             wire.VERSION,
             self._client,
@@ -245,22 +249,40 @@ class Link:
             [stream.slot for stream in part.streams],
             part.tokens,
             part.extras,
-            opens,
+            [stream.opening() for stream in absent.values()],
             part.closes,
             part.wants,
         )
-        frame = wire.encode(step)
-        while len(frame) > self._limits.max_frame and opens:
-            self._leave_out_longest(opens)
-            frame = wire.encode(step)
-        return frame
+        return wire.encode(step)
 
-    def _leave_out_longest(self, opens: list[wire.Open]) -> None:
-        """End the request that makes a message too long, so that all others go on."""
-        longest = max(opens, key=lambda opening: len(wire.encode(opening)))
-        opens.remove(longest)
-        problem = f"it takes {len(wire.encode(longest)):,} bytes of a message, and the worker takes {self._limits.max_frame:,}"
-        self._end(self.streams[longest.slot], WireError("too_large", field="prompt_ids", problem=problem))
+    def _shorten(self, part: Part, size: int) -> bool:
+        """Leave out half of a part whose message is too long, and return whether there was anything to leave out."""
+        rest = part.cut()
+        if rest is not None:
+            self._insert(rest, part)
+            return True
+        if not part.streams:
+            return False
+        (stream,) = part.streams
+        if stream.ended and part.tokens == [[]] and not part.extras:
+            return False
+        if not stream.ended:
+            # Its row alone is too long, so that only its request can end; all others go on.
+            field = "token_ids" if stream.present or len(wire.encode((part.tokens, part.extras))) > size // 2 else "prompt_ids"
+            problem = f"a message with this row alone has {size:,} bytes, and the worker takes {self._limits.max_frame:,}"
+            part.error = WireError("too_large", field=field, problem=problem)
+            self.forget(stream)
+        part.tokens, part.extras, part.wants = [[]], {}, []
+        return True
+
+    def _insert(self, rest: Part, before: Part) -> None:
+        """Put a part behind another one. None of those behind was sent in this session, so their numbers are free."""
+        parts = list(self._parts.values())
+        parts.insert(parts.index(before) + 1, rest)
+        for seq, part in enumerate(parts, start=parts[0].seq):
+            part.seq = seq
+        self._parts = {part.seq: part for part in parts}
+        self._next += 1
 
     def _reply(self, reply: wire.Reply, now: float) -> list[Part]:
         part = self._parts.get(reply.seq)
@@ -319,6 +341,10 @@ class Link:
                 del self.streams[stream.slot]
                 self._finished.append(stream.request_id)
             outputs[part.positions[index]] = stream.request_id, output
+        if part.error is not None:
+            (stream,) = part.streams
+            outputs[part.positions[0]] = stream.request_id, failed(part.error)
+            self._finished.append(stream.request_id)
 
     def _error_of(self, failure: wire.Failure) -> Exception:
         if failure.kind == RequestExpired.__name__:
@@ -328,9 +354,7 @@ class Link:
     def _end(self, stream: Stream, error: Exception) -> None:
         stream.ended = True
         del self.streams[stream.slot]
-        output = RequestOutput()
-        output.finish_reason, output.error = "error", error
-        self._ended.append((stream.request_id, output))
+        self._ended.append((stream.request_id, failed(error)))
 
     def _lose(self, stream: Stream, now: float) -> None:
         """The worker has a request no longer."""
