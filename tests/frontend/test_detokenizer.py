@@ -87,3 +87,33 @@ def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zmq", None)
     with pytest.raises(detok.MissingExtra, match=r"detok\[worker\]"):
         OutOfProcess("ipc:///tmp/nobody", TOKENIZER)
+
+
+def test_request_that_a_worker_gives_up_ends_with_its_error(place: str) -> None:
+    """Its consumer is told, the engine aborts it, and the request whose row brought it goes on."""
+
+    async def main() -> None:
+        engine = ManualEngine()
+        detokenizer = OutOfProcess(place, TOKENIZER)
+        async with asyncio.timeout(30), OutputProcessor(TOKENIZER, engine, detokenizer=detokenizer) as frontend:
+            one, other = frontend.generate([1]), frontend.generate([1])
+            waiting = [asyncio.ensure_future(anext(outputs)) for outputs in (one, other)]
+            while len(engine.submitted) < 2:
+                await asyncio.sleep(0)
+            given_up, going_on = (request.request_id for request in engine.submitted)
+            detokenizer._strays.append((given_up, _failed()))
+            engine.give(EngineOutput(request_id=going_on, token_ids=ids_of("naïve"), finish_reason="length"))
+            first, second = await asyncio.gather(*waiting)
+            assert (first.finish_reason, str(first.error)) == ("error", "too late")
+            assert second.text == "naïve"
+            while not engine.aborted:
+                await asyncio.sleep(0)
+            assert engine.aborted == [given_up]
+
+    def _failed() -> detok.RequestOutput:
+        output = detok.RequestOutput()
+        output.finish_reason, output.error = "error", RuntimeError("too late")
+        return output
+
+    with threaded(TOKENIZER, place):
+        asyncio.run(main())

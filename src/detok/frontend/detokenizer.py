@@ -39,6 +39,10 @@ class Detokenizer(Protocol):
         """End a request, and return what is still due."""
         ...
 
+    def strays(self) -> Sequence[tuple[str, RequestOutput]]:
+        """Return the last outputs of requests that ended without a row, as one does that a worker has waited for too long."""
+        ...
+
     def release(self, request_id: str) -> None:
         """Forget a request, if it is open."""
         ...
@@ -78,6 +82,10 @@ class InProcess:
         """See `Detokenizer`."""
         return self._batch.close(request_id, finish_reason)
 
+    def strays(self) -> Sequence[tuple[str, RequestOutput]]:
+        """None: here a request ends with a row."""
+        return ()
+
     def release(self, request_id: str) -> None:
         """See `Detokenizer`."""
         if request_id in self._batch:
@@ -114,6 +122,7 @@ class OutOfProcess:
             endpoints_of(endpoint, 1)
         self._client = AsyncDetokenizerClient(endpoints, fingerprint=tokenizer.fingerprint, **settings)
         self._is_open = False
+        self._strays: list[tuple[str, RequestOutput]] = []
 
     async def start(self) -> None:
         """See `Detokenizer`."""
@@ -126,12 +135,20 @@ class OutOfProcess:
 
     async def step(self, rows: Rows) -> Sequence[RequestOutput]:
         """See `Detokenizer`. Errors as `AsyncDetokenizerClient.step`."""
-        return [output for _, output in await self._client.step(rows)]
+        outputs = await self._client.step(rows)
+        # Behind those of the rows.
+        self._strays += [(str(request_id), output) for request_id, output in outputs[len(rows) :]]
+        return [output for _, output in outputs[: len(rows)]]
 
     async def finish(self, request_id: str, finish_reason: FinishReason) -> RequestOutput:
         """See `Detokenizer`."""
-        ((_, output),) = await self._client.step([(request_id, [], finish_reason, None, None)])
+        (output,) = await self.step([(request_id, [], finish_reason, None, None)])
         return output
+
+    def strays(self) -> Sequence[tuple[str, RequestOutput]]:
+        """See `Detokenizer`."""
+        strays, self._strays = self._strays, []
+        return strays
 
     def release(self, request_id: str) -> None:
         """See `Detokenizer`."""

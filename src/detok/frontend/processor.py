@@ -228,6 +228,15 @@ class OutputProcessor:
         metrics.outputs.add(due)
         metrics.coalesced.add(coalesced)
         metrics.time_slice(len(rows), seconds)
+        for request_id, output in self._detokenizer.strays():
+            self._end_without_row(request_id, output)
+
+    def _end_without_row(self, request_id: str, output: RequestOutput) -> None:
+        request = self._requests.pop(request_id, None)
+        if request is not None:
+            self.metrics.errors.add(output.error is not None)
+            request.outlet.put(output)
+            self._aborts.add(request_id)
 
     def _end(self, request: OpenRequest, last: EngineOutput, output: RequestOutput) -> None:
         """Close the books on a request whose last output this is."""
