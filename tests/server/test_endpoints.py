@@ -544,3 +544,18 @@ def test_client_in_pieces_is_read() -> None:
             assert answer.json["choices"][0]["text"] == "Hi"
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/v1/completions", {}, "prompt"),
+        ("/v1/chat/completions", {"model": "echo"}, "messages"),
+        ("/detokenize", {}, "tokens"),
+    ],
+)
+def test_missing_field_is_the_param(path: str, body: dict[str, Any], param: str) -> None:
+    """A client is told which field to give."""
+    answer = asked(path, body)
+    assert (answer.status, answer.json["error"]["param"]) == (400, param)
+    assert answer.json["error"]["message"] == f"{param}: it is missing"

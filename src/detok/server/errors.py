@@ -133,14 +133,17 @@ def _of_engine(error: EngineError) -> Refused:
 
 # As msgspec ends a message: " - at `$.stop[...]`".
 _PLACE = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+_MISSING = re.compile(r"missing required field `(\w+)`")
 
 
 def _field(message: str) -> str | None:
     found = _PLACE.search(message)
-    return (found[1].replace("[...]", "") or None) if found else None
+    place = found[1].replace("[...]", "") if found else ""
+    missing = _MISSING.search(message)
+    return ".".join(filter(None, (place, missing[1] if missing else None))) or None
 
 
 def _readable(message: str) -> str:
     field = _field(message)
-    text = _PLACE.sub("", message)
+    text = "it is missing" if _MISSING.search(message) else _PLACE.sub("", message)
     return text if field is None else f"{field}: {text[:1].lower()}{text[1:]}"
