@@ -55,7 +55,7 @@ def refused(path: str, body: Any, status: int, param: str | None, words: str, **
         (b"[]", None, "Expected `object`"),
         (b'{"prompt": "\xff"}', None, "no JSON"),
         (b"[" * 5000, None, ""),
-        ({}, None, "`prompt`"),
+        ({}, "prompt", "it is missing"),
         ({"prompt": 5}, "prompt", "prompt: expected"),
         ({"prompt": []}, "prompt", "no list of ids is empty"),
         ({"prompt": [[]]}, "prompt", "no list of ids is empty"),
@@ -98,7 +98,7 @@ def test_bad_completion_is_400(body: Any, param: str | None, words: str) -> None
 @pytest.mark.parametrize(
     ("body", "param", "words"),
     [
-        ({}, None, "`messages`"),
+        ({}, "messages", "it is missing"),
         ({"messages": "a"}, "messages", "messages: expected"),
         ({"messages": [{"role": 5, "content": "a"}]}, "messages[0].role", ""),
         ({"messages": [{"content": "a"}]}, "messages[0]", ""),
