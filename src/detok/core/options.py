@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from ..errors import OptionError
 
-__all__ = ["ByteFallbackMode", "DecodeOptions", "Strategy", "UnknownIds", "check_choice"]
+__all__ = ["ByteFallbackMode", "DecodeOptions", "Strategy", "UnknownIds", "check_at_least", "check_choice"]
 
 UnknownIds = Literal["skip", "error", "replace"]
 ByteFallbackMode = Literal["exact", "eager"]
@@ -63,3 +63,9 @@ def check_choice(option: str, value: object, accepted: tuple[object, ...]) -> No
     # By identity of type too: 1 is no True here, so that options that are equal are also written alike.
     if not any(value is one or (isinstance(one, str) and isinstance(value, str) and value == one) for one in accepted):
         raise OptionError(option=option, value=value, accepted=f"it is one of {', '.join(map(repr, accepted))}")
+
+
+def check_at_least(option: str, value: object, least: int) -> None:
+    """Raise `OptionError` if a value is no integer of at least this."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(option=option, value=value, accepted=f"it is an integer of at least {least}")

@@ -7,7 +7,9 @@ from asyncio import Event, get_running_loop, sleep
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import Any
 
+from ..core.options import check_at_least
 from ..core.request.logprobs import Logprob
 from ..core.request.request import FinishReason
 from ..errors import DuplicateRequest, EngineError, OptionError
@@ -181,10 +183,9 @@ def regrouped(script: Script, sizes: Sequence[int]) -> list[ScriptStep]:
     return steps
 
 
-def _at_least_1(option: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise OptionError(option=option, value=value, accepted="it is an integer of at least 1")
-    return value
+def _at_least_1(option: str, value: Any) -> int:
+    check_at_least(option, value, 1)
+    return int(value)
 
 
 def _checked_rate(rate: object) -> float | None:

@@ -10,11 +10,12 @@ from typing import Any, SupportsIndex
 from uuid import uuid4
 
 from ..core.ids import as_ids
+from ..core.options import check_at_least
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..core.request.request import FinishReason
 from ..engines.base import Engine, EngineOutput, EngineRequest
-from ..errors import EngineError, OptionError
+from ..errors import EngineError
 from ..tokenizers import Tokenizer
 from .aborts import Aborts
 from .detokenizer import Detokenizer, InProcess
@@ -62,8 +63,7 @@ class OutputProcessor:
         metrics: FrontendMetrics | None = None,
         detokenizer: Detokenizer | None = None,
     ) -> None:
-        if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:
-            raise OptionError(option="chunk_size", value=chunk_size, accepted="it is an integer of at least 1")
+        check_at_least("chunk_size", chunk_size, 1)
         self.tokenizer = tokenizer
         self.engine = engine
         self.metrics = FrontendMetrics() if metrics is None else metrics

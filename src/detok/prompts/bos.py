@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Collection
 from typing import Literal, get_args
 
-from ..errors import DoubleBos, OptionError
+from ..core.options import check_choice
+from ..errors import DoubleBos
 
 __all__ = ["DoubleBosMode", "DoubleBosWarning", "check_double_bos", "one_bos"]
 
@@ -28,9 +29,7 @@ def check_double_bos(mode: str) -> None:
     Raises:
         OptionError: Naming those that there are.
     """
-    if mode not in get_args(DoubleBosMode):
-        accepted = f"it is one of {', '.join(map(repr, get_args(DoubleBosMode)))}"
-        raise OptionError(option="double_bos", value=mode, accepted=accepted)
+    check_choice("double_bos", mode, get_args(DoubleBosMode))
 
 
 def one_bos(

@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any, Literal, get_args
 from weakref import WeakValueDictionary
 
+from ..core.options import check_choice
 from ..data import sample, sample_names
 from ..data.hard_texts import HARD_TEXTS
 from ..errors import MissingExtra, OptionError
@@ -278,6 +279,4 @@ def check_encoder(encoder: str) -> None:
     Raises:
         OptionError: Naming those that there are.
     """
-    if encoder not in get_args(EncoderName):
-        accepted = f"it is one of {', '.join(map(repr, get_args(EncoderName)))}"
-        raise OptionError(option="encoder", value=encoder, accepted=accepted)
+    check_choice("encoder", encoder, get_args(EncoderName))

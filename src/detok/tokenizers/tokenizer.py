@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from ..core.decoder import Decoder, DecodeStreamSteps
+from ..core.options import check_choice
 from ..core.rules import RawBytes, Replace, Rule
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError
@@ -211,5 +212,4 @@ def check_mode(mode: str) -> None:
     Raises:
         OptionError: Naming those that there are.
     """
-    if mode not in get_args(Mode):
-        raise OptionError(option="mode", value=mode, accepted=f"it is one of {', '.join(map(repr, get_args(Mode)))}")
+    check_choice("mode", mode, get_args(Mode))

@@ -141,10 +141,11 @@ class ChannelSplitter:
         state: Where another splitter stood.
     """
 
-    __slots__ = ("_table", "state")
+    __slots__ = ("_strings", "_table", "state")
 
     def __init__(self, table: ChannelTable, state: SplitterState | None = None) -> None:
         self._table = table
+        self._strings = {channel: _strings(delimiters) for channel, delimiters in table.delimiters.items()}
         # The first part begins behind a header, if there is one.
         self.state = SplitterState(table.start, part=-(table.start == HEADER)) if state is None else state
 
@@ -176,7 +177,7 @@ class ChannelSplitter:
 
     def _chunk(self, text: str, deltas: list[ChannelDelta]) -> int:
         """Take text up to a delimiter, and return how much that was."""
-        strings = self._strings()
+        strings = self._strings[self.state.channel]
         if strings is None:
             self._give(text, deltas)
             return len(text)
@@ -207,10 +208,6 @@ class ChannelSplitter:
     def _delimiter(self, at: str | int) -> Delimiter | None:
         return next((one for one in self._table.delimiters[self.state.channel] if one.at == at), None)
 
-    def _strings(self) -> StopStrings | None:
-        ats = tuple(one.at for one in self._table.delimiters[self.state.channel] if isinstance(one.at, str))
-        return stop_strings(ats) if ats else None
-
     def _give(self, text: str, deltas: list[ChannelDelta]) -> None:
         if not text:
             return
@@ -228,6 +225,12 @@ class ChannelSplitter:
         channel = delimiter.target(self.state.header) if is_header else delimiter.to
         header = self.state.header if is_header and channel != HEADER else ""
         self.state = SplitterState(channel, "", header, self.state.part + (channel != HEADER))
+
+
+def _strings(delimiters: Sequence[Delimiter]) -> StopStrings | None:
+    """What finds those of the delimiters that are texts."""
+    ats = tuple(one.at for one in delimiters if isinstance(one.at, str))
+    return stop_strings(ats) if ats else None
 
 
 def joined_deltas(deltas: Sequence[ChannelDelta]) -> list[ChannelDelta]:

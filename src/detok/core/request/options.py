@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 from ...errors import OptionError
 from ..ids import as_ids
-from ..options import DecodeOptions, check_choice
+from ..options import DecodeOptions, check_at_least, check_choice
 from .channels import ChannelTable, channel_table
 
 __all__ = ["AfterFinish", "AfterStop", "OutputKind", "RequestOptions"]
@@ -101,10 +101,10 @@ class RequestOptions(DecodeOptions):
         check_choice("output", self.output, get_args(OutputKind))
         check_choice("after_stop", self.after_stop, get_args(AfterStop))
         check_choice("after_finish", self.after_finish, get_args(AfterFinish))
-        _at_least("min_tokens", self.min_tokens, 0)
-        _at_least("stream_interval", self.stream_interval, 1)
+        check_at_least("min_tokens", self.min_tokens, 0)
+        check_at_least("stream_interval", self.stream_interval, 1)
         if self.max_tokens is not None:
-            _at_least("max_tokens", self.max_tokens, 1)
+            check_at_least("max_tokens", self.max_tokens, 1)
             if self.min_tokens > self.max_tokens:
                 _refuse("min_tokens", self.min_tokens, f"max_tokens is {self.max_tokens}, and min_tokens must not be more")
         timeout = self.stop_regex_timeout
@@ -172,11 +172,6 @@ def _texts(option: str, value: object) -> tuple[str, ...]:
             _refuse(f"{option}[{position}]", text, "no text has a lone surrogate in it, so it would never be found")
     # Of subclasses of str, the text.
     return tuple("".join((text,)) for text in texts)
-
-
-def _at_least(option: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        _refuse(option, value, f"it is an integer of at least {least}")
 
 
 def _refuse(option: str, value: object, accepted: str) -> NoReturn:

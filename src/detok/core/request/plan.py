@@ -66,6 +66,7 @@ class Plan:
         eos = decoder.eos_token_ids if options.eos_token_ids is None else options.eos_token_ids
         self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)
         self.table = options.channels if isinstance(options.channels, ChannelTable) else None
+        self._event_ids = frozenset() if self.table is None else self.table.token_ids
         self.wants_segments = options.segments or self.table is not None
         self.is_plain = options.detokenize and not patterns and not self.wants_segments and options.unknown_ids != "error"
         """Whether a token that is whole characters needs no more than its text."""
@@ -99,7 +100,7 @@ class Plan:
     def special(self, token_id: int) -> Special | None:
         """Return the event of a token, None if it is an ordinary one."""
         piece = self.decoder.vocabulary.piece(token_id)
-        if piece is None or not (piece.special or (self.table is not None and token_id in self.table.token_ids)):
+        if piece is None or not (piece.special or token_id in self._event_ids):
             return None
         return Special(token_id, piece.text)
 

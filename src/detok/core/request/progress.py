@@ -16,7 +16,7 @@ from .stop_search import SearchState
 from .stops import Candidate
 from .tiling import Tiling, agree, rest
 
-__all__ = ["NEVER", "Progress"]
+__all__ = ["Progress"]
 
 NEVER = 0
 """`Progress.quick_until` of a request in which every token goes the long way."""

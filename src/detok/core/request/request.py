@@ -15,21 +15,22 @@ from .plan import Plan
 from .progress import Progress
 from .snapshot import pack_request
 
-__all__ = ["FinishReason", "RequestDecoder"]
-
-
-def as_stop_reason(value: Any) -> str | int | None:
-    """Return what an engine says has stopped it, or raise `OptionError`."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return as_id(value)
-    except TokenTypeError:
-        accepted = "it is a string, a token id or None"
-        raise OptionError(option="stop_reason", value=value, accepted=accepted) from None
+__all__ = ["FinishReason", "RequestDecoder", "as_end"]
 
 
 FinishReason = Literal["stop", "length", "abort", "error"]
+
+
+def as_end(finish_reason: Any, stop_reason: Any) -> tuple[FinishReason | None, str | int | None]:
+    """Return how an engine says that a request ended, and what stopped it; or raise `OptionError`."""
+    check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
+    if stop_reason is None or isinstance(stop_reason, str):
+        return finish_reason, stop_reason
+    try:
+        return finish_reason, as_id(stop_reason)
+    except TokenTypeError:
+        accepted = "it is a string, a token id or None"
+        raise OptionError(option="stop_reason", value=stop_reason, accepted=accepted) from None
 
 
 class RequestDecoder:
@@ -122,8 +123,7 @@ class RequestDecoder:
         finish_reason: FinishReason | None,
         stop_reason: str | int | None,
     ) -> RequestOutput:
-        check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
-        stop_reason = as_stop_reason(stop_reason)
+        finish_reason, stop_reason = as_end(finish_reason, stop_reason)
         ids = as_ids(token_ids)
         if self._at.end is not None:
             if ids and self._plan.options.after_finish == "error":

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence, Sized
 from contextlib import suppress
-from typing import Any, SupportsIndex, get_args
+from typing import Any, SupportsIndex
 
 from ...core.ids import as_ids
-from ...core.options import check_choice
 from ...core.request.logprobs import as_logprobs
 from ...core.request.options import RequestOptions
-from ...core.request.request import FinishReason, as_stop_reason
+from ...core.request.request import as_end
 from ...errors import DuplicateRequest, OptionError, UnknownRequest
 from .kept import Pace, Stream, Ticket, failed
 from .link import Link
@@ -231,8 +230,7 @@ def _checked(token_ids: Any, finish_reason: Any, logprobs: Any, stop_reason: Any
     ids = list(map(_bounded, as_ids(token_ids)))
     if finish_reason is None and logprobs is None and stop_reason is None:
         return ids, None
-    check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
-    stop_reason = as_stop_reason(stop_reason)
+    finish_reason, stop_reason = as_end(finish_reason, stop_reason)
     plain = None if logprobs is None else logprobs_to_wire(as_logprobs(logprobs, len(ids)))
     extra = Extra(finish_reason, stop_reason, plain)
     encode(extra)
