@@ -15,7 +15,7 @@ from ..core.options import Strategy
 from ..tokenizers import Tokenizer
 from .certificate import Certificate, Difference, Kind
 from .hostile import hostile_ids
-from .judge import is_panic, judge
+from .judge import judge, outcome_of
 from .shared_ids import shared_ids
 from .shrink import Steps, shrink
 
@@ -141,24 +141,20 @@ class _Run:
 
     def _outcome(self, case: _Case) -> str:
         """What the tokenizer says. No list of integers may make it raise; if one does, the error stands for the text."""
+        return outcome_of(lambda: self._text(case))
+
+    def _text(self, case: _Case) -> str:
         tokenizer, skips = self._tokenizer, case.skip_special_tokens
-        try:
-            if case.kind == "one-shot":
-                return tokenizer.decode(_flat(case.steps), skip_special_tokens=skips)
-            prompt, steps = (case.steps[0], case.steps[1:]) if case.kind == "prompt" else ((), case.steps)
-            stream = tokenizer.stream(prompt, skip_special_tokens=skips, strategy=self._strategy)
-            text = ""
-            for ids in steps:
-                text += stream.step(ids[0]) if len(ids) == 1 else stream.extend(ids)
-                if case.kind == "snapshot":
-                    stream = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
-            return text + stream.finish()
-        except Exception as error:
-            return f"raised {type(error).__name__}: {error}"
-        except BaseException as error:
-            if not is_panic(error):
-                raise
-            return "raised PanicException"
+        if case.kind == "one-shot":
+            return tokenizer.decode(_flat(case.steps), skip_special_tokens=skips)
+        prompt, steps = (case.steps[0], case.steps[1:]) if case.kind == "prompt" else ((), case.steps)
+        stream = tokenizer.stream(prompt, skip_special_tokens=skips, strategy=self._strategy)
+        text = ""
+        for ids in steps:
+            text += stream.step(ids[0]) if len(ids) == 1 else stream.extend(ids)
+            if case.kind == "snapshot":
+                stream = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
+        return text + stream.finish()
 
 
 def _expected(tokenizer: Tokenizer, case: _Case) -> str | None:

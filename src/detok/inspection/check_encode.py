@@ -12,7 +12,7 @@ from ..errors import OptionError
 from ..tokenizers import Tokenizer
 from ..tokenizers.tokenizer import EncodingLibrary
 from .hostile_texts import HostileTexts
-from .judge import is_panic
+from .judge import outcome_of
 from .shrink import shrink_sequence
 
 __all__ = ["EncodeCertificate", "EncodeDifference", "check_encode"]
@@ -167,20 +167,9 @@ class _Run:
 
     def _outcomes(self, text: str, adds: bool) -> Iterator[list[int] | str]:
         """What the tokenizer says, alone and in a batch; if it raises, the error stands for the ids."""
-        yield _ids_or_error(lambda: self._tokenizer.encode(text, add_special_tokens=adds))
-        yield _ids_or_error(lambda: self._tokenizer.encode_batch([text, ""], add_special_tokens=adds)[0])
+        yield outcome_of(lambda: self._tokenizer.encode(text, add_special_tokens=adds))
+        yield outcome_of(lambda: self._tokenizer.encode_batch([text, ""], add_special_tokens=adds)[0])
 
     def _expected(self, text: str, adds: bool) -> list[int] | None:
-        outcome = _ids_or_error(lambda: self._library.encode(text, add_special_tokens=adds))
+        outcome = outcome_of(lambda: self._library.encode(text, add_special_tokens=adds))
         return None if isinstance(outcome, str) else outcome
-
-
-def _ids_or_error(encode: Callable[[], list[int]]) -> list[int] | str:
-    try:
-        return encode()
-    except Exception as error:
-        return f"raised {type(error).__name__}: {error}"
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        return "raised PanicException"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from ..tokenizers import Tokenizer
 
-__all__ = ["is_panic", "judge"]
+__all__ = ["is_panic", "judge", "outcome_of"]
+
+Result = TypeVar("Result")
 
 
 def judge(tokenizer: Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool) -> str | None:
@@ -22,6 +25,18 @@ def judge(tokenizer: Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool
         if not is_panic(error):
             raise
         return None
+
+
+def outcome_of(call: Callable[[], Result]) -> Result | str:
+    """Return what a call gives; if it raises, the error in words stands for that."""
+    try:
+        return call()
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}"
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        return "raised PanicException"
 
 
 def is_panic(error: BaseException) -> bool:
