@@ -519,3 +519,18 @@ async def test_metrics_tell_what_is_going_on(engine: ManualEngine, frontend: Out
     assert value("detok_open_requests") == 0
     assert value("detok_aborts_total") == 2
     assert value("detok_request_seconds_count") == 2
+
+
+def test_text_prompt_begins_with_one_bos(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text goes the way of prompts, on which two BOS become one, and not that of texts."""
+    monkeypatch.setattr(type(TOKENIZER), "encode_prompt", lambda self, text: [1, *self.encode(text)])
+
+    async def main() -> None:
+        engine = ManualEngine()
+        async with asyncio.timeout(20), OutputProcessor(TOKENIZER, engine) as frontend:
+            waiting = asyncio.ensure_future(anext(frontend.generate("Hi")))
+            await until(lambda: bool(engine.submitted))
+            waiting.cancel()
+            assert engine.submitted[0].prompt_ids == [1, *TOKENIZER.encode("Hi")]
+
+    asyncio.run(main())

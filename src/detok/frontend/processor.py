@@ -102,7 +102,7 @@ class OutputProcessor:
         the task that reads it cancelled) ends the request.
 
         Args:
-            prompt: Token ids, or a text for ``tokenizer.encode``.
+            prompt: Token ids, or a text for ``tokenizer.encode_prompt``, which sees to one BOS.
             options: Where the text ends, and how it is given.
             sampling: What the engine is told, by vLLM's names. `max_tokens` is that of the options, if it is not here.
             request_id: The beginning of the id that the engine sees.
@@ -143,7 +143,7 @@ class OutputProcessor:
         options = RequestOptions() if options is None else options
         if isinstance(prompt, str):
             # A long text takes milliseconds, in which others are served.
-            ids = await asyncio.to_thread(self.tokenizer.encode, prompt)
+            ids = await asyncio.to_thread(self.tokenizer.encode_prompt, prompt)
         else:
             ids = as_ids(prompt, where="prompt")
         if self._failure is not None:
