@@ -9,21 +9,21 @@ from hashlib import blake2b
 from typing import Any, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
-from .automaton import Automaton, Machine
-from .ids import as_id
-from .joiners import Held
+from ..ids import as_id
+from .decoding.automaton import Automaton, Machine
+from .decoding.joiners import Held
+from .decoding.pipeline import Pipeline
+from .decoding.rules import Rule
+from .decoding.window import Decode, PrintableWindow, Unremembered, Window, WindowSteps
 from .options import ByteFallbackMode, DecodeOptions, Strategy, UnknownIds
-from .pipeline import Pipeline
+from .request.compiled import Plan
 from .request.options import RequestOptions
-from .request.plan import Plan
 from .request.progress import Progress
 from .request.request import RequestDecoder
 from .request.snapshot import unpack_request
-from .rules import Rule
 from .snapshot import unpack
 from .stream import TextStream
 from .vocabulary import Piece, Vocabulary
-from .window import Decode, PrintableWindow, Unremembered, Window, WindowSteps
 
 __all__ = ["DecodeStreamSteps", "Decoder", "Held"]
 
