@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, SupportsIndex
+from typing import Any, Never, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
 from .automaton import Automaton, Machine
 from .ids import as_id
 from .joiners import Held
-from .options import ByteFallbackMode, DecodeOptions, Strategy, UnknownIds
+from .options import ByteFallbackMode, DecodeOptions, UnknownIds
 from .pipeline import Pipeline
 from .request.options import RequestOptions
 from .request.plan import Plan
@@ -23,16 +23,11 @@ from .rules import Rule
 from .snapshot import unpack
 from .stream import TextStream
 from .vocabulary import Piece, Vocabulary
-from .window import Decode, PrintableWindow, Unremembered, Window, WindowSteps
 
-__all__ = ["DecodeStreamSteps", "Decoder", "Held"]
+__all__ = ["Decoder", "Held"]
 
 # The plans of so many different options are kept for requests to come.
 MAX_PLANS = 256
-
-DecodeStreamSteps = Callable[[DecodeOptions], WindowSteps]
-"""Makes the steps of the strategy "decodestream" for a choice of options."""
-
 
 _PLAIN = DecodeOptions()
 
@@ -45,24 +40,12 @@ class Decoder:
         vocabulary: The piece behind each id.
         rules: What the tokenizer's decoder says, flat and in order.
         cleans_up: What `clean_up_tokenization_spaces=None` means here.
-        decode_stream: Drives the `DecodeStream` of the tokenizer's own library, where that is ``tokenizers``.
     """
 
-    default_strategy: Strategy = "exact"
-    """What `strategy=None` means here."""
-
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        rules: Sequence[Rule],
-        *,
-        cleans_up: bool = False,
-        decode_stream: DecodeStreamSteps | None = None,
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, rules: Sequence[Rule], *, cleans_up: bool = False) -> None:
         self.vocabulary = vocabulary
         self.rules = tuple(rules)
         self.cleans_up = cleans_up
-        self._decode_stream = decode_stream
         self._automata: dict[DecodeOptions, Automaton] = {}
         self._token_bytes: dict[int, bytes] = {}
         self._plans: dict[RequestOptions, Plan] = {}
@@ -80,7 +63,7 @@ class Decoder:
         clean_up_tokenization_spaces: bool | None = None,
         unknown_ids: UnknownIds = "skip",
         byte_fallback: ByteFallbackMode = "exact",
-        strategy: Strategy | None = None,
+        **unknown: Never,
     ) -> TextStream:
         """
         Open a stream of ids.
@@ -90,20 +73,22 @@ class Decoder:
                 leaves incomplete does, when the stream completes it. Only its end is read.
             skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback:
                 See `DecodeOptions`.
-            strategy: See there too. The others than "exact" are there to be compared with; ``stream.exact`` tells.
+            unknown: Any other keyword is refused, so that the error can say what to do.
 
         Raises:
-            OptionError: A value is not accepted, or this tokenizer has no such strategy.
+            OptionError: A value is not accepted, or there is no such option. `strategy` is one of
+                `detok.inspection.strategies.open_stream`.
             TokenTypeError: An id of the prompt, as far as it is read, is no integer.
             UnknownTokenId: The same, with ``unknown_ids="error"``.
         """
+        if unknown:
+            DecodeOptions.check_names(unknown)
         options = DecodeOptions(
             skip_special_tokens=skip_special_tokens,
             spaces_between_special_tokens=spaces_between_special_tokens,
             clean_up_tokenization_spaces=clean_up_tokenization_spaces,
             unknown_ids=unknown_ids,
             byte_fallback=byte_fallback,
-            strategy=strategy,
         )
         return TextStream(self.machine(options).behind(prompt_ids))
 
@@ -183,7 +168,7 @@ class Decoder:
         token_id = as_id(token_id)
         data = self._token_bytes.get(token_id)
         if data is None:
-            data = self._token_bytes[token_id] = self._plain.token_bytes(self.piece(token_id))
+            data = self._token_bytes[token_id] = self._bytes_of(token_id, self.piece(token_id))
         return data
 
     def token_text(self, token_id: SupportsIndex) -> str:
@@ -202,10 +187,8 @@ class Decoder:
     def fingerprint(self) -> str:
         """32 hexadecimal digits over all that decoding depends on: rules, clean-up, every piece. Made when first asked for."""
         digest = blake2b(digest_size=16)
-        digest.update(repr((self.rules, self.cleans_up)).encode())
-        for token_id in self.vocabulary.ids():
-            piece = self.vocabulary.piece(token_id)
-            digest.update(repr((token_id, piece)).encode("utf-8", "surrogatepass"))
+        for fact in self._facts():
+            digest.update(repr(fact).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
     @property
@@ -213,52 +196,35 @@ class Decoder:
         """What is held longer than usual with the default options, and why."""
         return tuple(self._plain.notes)
 
+    # The three methods that a class without rules replaces: what moves streams, the bytes of an id, what decoding depends on.
+
     def machine(self, options: DecodeOptions) -> Machine:
-        """
-        Return what moves streams for a choice of options.
+        """Return what moves streams for a choice of options: here the automaton of the rules."""
+        return self.automaton(options)
 
-        Raises:
-            OptionError: This tokenizer has no such strategy.
-        """
-        match options.strategy or self.default_strategy:
-            case "window":
-                return self._unremembered(Window(self.vocabulary, self.one_shot(options), options))
-            case "window+printable":
-                return self._unremembered(PrintableWindow(self.vocabulary, self.one_shot(options), options))
-            case "decodestream":
-                if self._decode_stream is None:
-                    why = '"decodestream" drives a tokenizers.Tokenizer, and this tokenizer is none; take "exact" or "window"'
-                    raise OptionError(option="strategy", value="decodestream", accepted=why)
-                return self._unremembered(self._decode_stream(options))
-            case "exact":
-                return self.automaton(options)
+    def _bytes_of(self, token_id: int, piece: Piece) -> bytes:
+        """Return the exact bytes of an id that the vocabulary has."""
+        return self._plain.token_bytes(piece)
 
-    def one_shot(self, options: DecodeOptions) -> Decode:
-        """Return the one-shot decode that windows call, with the options decided."""
-        automaton = self.automaton(options)
-
-        def decode(ids: Sequence[int]) -> str:
-            stream = TextStream(automaton.start)
-            return stream.extend(ids) + stream.finish()
-
-        return decode
+    def _facts(self) -> Iterable[object]:
+        """Give all that decoding depends on, in a fixed order, as values whose `repr` tells them apart."""
+        yield self.rules, self.cleans_up
+        for token_id in self.vocabulary.ids():
+            yield token_id, self.vocabulary.piece(token_id)
 
     def automaton(self, options: DecodeOptions) -> Automaton:
-        """Return the automaton of the strategy "exact" for a choice of the other options, the same one each time."""
+        """Return the automaton of the rules for a choice of options, the same one each time."""
         automaton = self._automata.get(options)
         if automaton is None:
             cleans_up = options.clean_up_tokenization_spaces
             cleans_up = self.cleans_up if cleans_up is None else cleans_up
-            decided = replace(options, clean_up_tokenization_spaces=cleans_up, strategy="exact")
+            decided = replace(options, clean_up_tokenization_spaces=cleans_up)
             automaton = self._automata.get(decided)
             if automaton is None:
                 automaton = Automaton(Pipeline(self.rules, self.vocabulary, decided), lambda: self.fingerprint)
                 automaton = self._automata.setdefault(decided, automaton)
             self._automata[options] = automaton
         return automaton
-
-    def _unremembered(self, steps: WindowSteps) -> Machine:
-        return Unremembered(steps, lambda: self.fingerprint)
 
     @property
     def _plain(self) -> Pipeline:

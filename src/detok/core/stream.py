@@ -118,7 +118,8 @@ class TextStream:
         """
         Whether the text is proven equal to the one-shot decode, at every step as early as it can be.
 
-        False for the other strategies than "exact": then nothing is promised but that `finish` loses nothing that is held.
+        False for windows of ids and for the strategies that are there for comparison: then nothing is promised but that `finish`
+        loses nothing that is held.
         """
         return self._node.automaton.exact
 

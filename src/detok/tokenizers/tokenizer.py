@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
-from ..core.decoder import Decoder, DecodeStreamSteps
+from ..core.decoder import Decoder
 from ..core.options import check_choice
 from ..core.rules import RawBytes, Replace, Rule
 from ..core.vocabulary import Vocabulary
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..prompts.transcript import Transcript
     from ..prompts.turns import Render
 
-__all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "check_mode"]
+__all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "TokenizersLibrary", "check_mode"]
 
 Mode = Literal["auto", "fast", "slow"]
 """Which implementation of a Hugging Face tokenizer: the one there is, that of ``tokenizers``, or Python code."""
@@ -55,6 +55,16 @@ class EncodingLibrary(Library, Protocol):
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
 
 
+@runtime_checkable
+class TokenizersLibrary(Library, Protocol):
+    """A library that is ``tokenizers``, or a wrap of it."""
+
+    @property
+    def backend(self) -> Any:
+        """The ``tokenizers.Tokenizer``."""
+        ...
+
+
 class Tokenizer(Prompting, Decoder):
     """
     Ids to text and text to ids. Immutable; one serves any number of streams and threads.
@@ -72,11 +82,10 @@ class Tokenizer(Prompting, Decoder):
         library: Library,
         cleans_up: bool = False,
         source: str = "",
-        decode_stream: DecodeStreamSteps | None = None,
         remarks: Sequence[str] = (),
         prompts: PromptSupport | None = None,
     ) -> None:
-        super().__init__(vocabulary, rules, cleans_up=cleans_up, decode_stream=decode_stream)
+        super().__init__(vocabulary, rules, cleans_up=cleans_up)
         self.library = library
         self.source = source
         self.remarks = tuple(remarks)
@@ -183,14 +192,17 @@ class Tokenizer(Prompting, Decoder):
     def description(self) -> str:
         """One line: the rules that were compiled, the number of ids, what is held longer than usual; and, once it is known, which
         faster encoder was refused, and why."""
-        rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
-        if self.cleans_up:
-            rules += ", clean-up of spaces"
-        parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
+        parts = [self._way, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
         chosen = self._encoder.maybe_info if isinstance(self._encoder, FastestEncoder) else None
         if chosen is not None and chosen.refused:
             parts.append(f"encoded by {chosen.name}, since {chosen.reason}")
         return "; ".join(parts)
+
+    @property
+    def _way(self) -> str:
+        """How ids become text, for `description`."""
+        rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
+        return f"{rules}, clean-up of spaces" if self.cleans_up else rules
 
     def __repr__(self) -> str:
         return f"<detok.Tokenizer {self.source}: {self.description}>"

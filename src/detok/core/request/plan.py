@@ -49,7 +49,7 @@ class Plan:
         options: What was asked for.
 
     Raises:
-        OptionError, MissingExtra: As `StopRegex`; or the decoder has no such strategy.
+        OptionError, MissingExtra: As `StopRegex`.
     """
 
     def __init__(self, decoder: RequestedOf, options: RequestOptions) -> None:
