@@ -20,6 +20,7 @@ from detok.core.request import batch as batches
 from detok.core.request.places import Places
 from detok.core.request.progress import MAX_UNASKED
 from detok.data import sample
+from detok.inspection.strategies import by_strategy
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, byte_tokens, make, sequence
 from tests.support.laws import SUBJECTS, cuts, id_lists, split, subject
 
@@ -54,7 +55,7 @@ def options(draw: st.DrawFn, token_ids: Sequence[int]) -> detok.RequestOptions:
 
 
 def assert_like_requests(
-    tokenizer: detok.Tokenizer, batch: detok.BatchDecoder, asked: Sequence[tuple[list[int], Any, Any]]
+    tokenizer: detok.Decoder, batch: detok.BatchDecoder, asked: Sequence[tuple[list[int], Any, Any]]
 ) -> None:
     """Feed all requests side by side, each in its own steps, to a batch and to decoders of their own."""
     alone = [tokenizer.request(options=wanted) for _, wanted, _ in asked]
@@ -396,8 +397,9 @@ def test_row_whose_request_cannot_even_end_is_an_error(monkeypatch: pytest.Monke
 def test_strategy_without_a_memory_is_never_remembered() -> None:
     """A window's states hardly come again; its rows go the long way, and are right."""
     ids = usual("Hello 🦜!")
-    batch = detok.BatchDecoder(EMBEDDED)
-    asked = detok.RequestOptions(strategy="window")
+    windows = by_strategy(EMBEDDED, "window")
+    batch = detok.BatchDecoder(windows)
+    asked = detok.RequestOptions()
     for _ in range(2):
-        assert_like_requests(EMBEDDED, batch, [(ids, asked, [*range(len(ids))])])
+        assert_like_requests(windows, batch, [(ids, asked, [*range(len(ids))])])
     assert len(batch._places) == 0
