@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import detok
+from detok.core.decoding.window import MAX_HELD, WindowState, join_segments
 from detok.core.stream import TextStream
-from detok.core.window import MAX_HELD, WindowState, join_segments
 from tests.support.windows import Made, steps
 
 REPLACEMENT = "\ufffd"

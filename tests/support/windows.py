@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from detok.core.decoding.window import Unremembered, Window, WindowSteps
 from detok.core.options import DecodeOptions
 from detok.core.stream import TextStream
 from detok.core.vocabulary import Piece
-from detok.core.window import Unremembered, Window, WindowSteps
 
 
 class Made:

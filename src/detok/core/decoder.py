@@ -9,17 +9,17 @@ from hashlib import blake2b
 from typing import Any, Never, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
-from .automaton import Automaton, Machine
-from .ids import as_id
-from .joiners import Held
+from ..ids import as_id
+from .decoding.automaton import Automaton, Machine
+from .decoding.joiners import Held
+from .decoding.pipeline import Pipeline
+from .decoding.rules import Rule
 from .options import ByteFallbackMode, DecodeOptions, UnknownIds
-from .pipeline import Pipeline
+from .request.compiled import Plan
 from .request.options import RequestOptions
-from .request.plan import Plan
 from .request.progress import Progress
 from .request.request import RequestDecoder
 from .request.snapshot import unpack_request
-from .rules import Rule
 from .snapshot import unpack
 from .stream import TextStream
 from .vocabulary import Piece, Vocabulary

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NoReturn, SupportsIndex
 
 from ..errors import StreamFinished, UnknownTokenId
-from .automaton import Node, Table
-from .ids import as_id, as_ids
-from .joiners import Held
+from ..ids import as_id, as_ids
+from .decoding.automaton import Node, Table
+from .decoding.joiners import Held
 from .snapshot import Envelope, pack
 
 __all__ = ["TextStream"]

@@ -10,7 +10,7 @@ from random import Random
 from time import perf_counter
 from typing import SupportsIndex
 
-from ..core.ids import as_ids
+from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .certificate import Certificate, Difference, Kind
 from .hostile import hostile_ids

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex
 
-from ..core.automaton import Machine
-from ..core.ids import as_ids
+from ..core.decoding.automaton import Machine
+from ..core.decoding.rules import byte_of
+from ..core.decoding.window import Decode, Unremembered, Window
 from ..core.options import DecodeOptions
-from ..core.rules import byte_of
 from ..core.vocabulary import Piece
-from ..core.window import Decode, Unremembered, Window
 from ..errors import UnknownTokenId
+from ..ids import as_ids
 from ..prompts.facts import PromptSupport
 from .tokenizer import Encoder, Library, Tokenizer
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from ..core.decoding.rules import Replace, Rule, StripEnds
+from ..core.decoding.window import join_segments
 from ..core.options import DecodeOptions
-from ..core.rules import Replace, Rule, StripEnds
 from ..core.vocabulary import Vocabulary
-from ..core.window import join_segments
 from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptSupport
 from . import huggingface

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
-from ..core.rules import StripEnds
+from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
+from ..core.decoding.rules import StripEnds
 from ..errors import SourceError
 from . import huggingface
 from .huggingface_config import TokenizerConfig, read_config

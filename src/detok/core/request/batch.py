@@ -6,12 +6,12 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple, SupportsIndex
 
 from ...errors import DuplicateRequest, RequestFinished, UnknownRequest
-from ..automaton import Node
-from ..ids import as_ids
+from ...ids import as_ids
+from ..decoding.automaton import Node
+from .compiled import RequestedOf
 from .options import RequestOptions
 from .output import RequestOutput
 from .places import NOT_DUE, Move, Place, Places, SharedOutput
-from .plan import RequestedOf
 from .progress import MAX_UNASKED, Progress
 from .request import FinishReason, RequestDecoder
 

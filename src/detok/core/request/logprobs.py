@@ -14,7 +14,7 @@ from itertools import chain, count
 from typing import Any, NamedTuple
 
 from ...errors import OptionError, TokenTypeError
-from ..ids import as_id
+from ...ids import as_id
 
 __all__ = ["Ledger", "Logprob", "TokenLogprob", "TopLogprob", "as_logprobs", "chat_logprobs", "completion_logprobs"]
 

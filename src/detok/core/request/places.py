@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
-from ..automaton import NO_MOVES, Node
+from ..decoding.automaton import NO_MOVES, Node
 from .output import RequestOutput
 from .stop_search import StopSearch
 from .stops import Candidate

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..automaton import Node, Table
+from ..decoding.automaton import Node, Table
 from .channels import ChannelSplitter
+from .compiled import Plan
 from .logprobs import Ledger, Logprob
 from .output import RequestOutput
-from .plan import Plan
 from .segments import Segmenter
+from .spans import Tiling, agree, rest
 from .stop_regex import RegexState
 from .stop_search import SearchState
 from .stops import Candidate
-from .tiling import Tiling, agree, rest
 
 __all__ = ["Progress"]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, SupportsIndex, get_args
 
 from ...errors import OptionError, RequestFinished, TokenTypeError
-from ..ids import as_id, as_ids
+from ...ids import as_id, as_ids
 from ..options import check_choice
 from .collected import Collected
+from .compiled import Plan
 from .logprobs import Ledger, Logprob, as_logprobs
 from .output import RequestOutput
-from .plan import Plan
 from .progress import Progress
 from .snapshot import pack_request
 

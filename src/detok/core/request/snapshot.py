@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..automaton import Node
+from ..decoding.automaton import Node
 from ..snapshot import STREAM_KINDS, Kinds, pack, unpack
 from .channels import ChannelDelta, ChannelSplitter, SplitterState
 from .collected import Collected
+from .compiled import Plan, RequestedOf
 from .logprobs import Ledger, TokenLogprob, TopLogprob
 from .options import RequestOptions
-from .plan import Plan, RequestedOf
 from .progress import End, Progress
 from .segments import Event, Segmenter, Special, Text
+from .spans import Tiling, Undecided
 from .stop_search import SearchState
-from .tiling import Tiling, Undecided
 
 __all__ = ["pack_request", "unpack_request"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex, get_args
 
-from ...core.automaton import Machine
 from ...core.decoder import Decoder
+from ...core.decoding.automaton import Machine
+from ...core.decoding.window import Decode, Unremembered, Window, WindowSteps
 from ...core.options import DecodeOptions, check_choice
 from ...core.stream import TextStream
 from ...core.vocabulary import Piece
-from ...core.window import Decode, Unremembered, Window, WindowSteps
 from ...errors import OptionError
 from ...tokenizers.opaque import OpaqueTokenizer
 from ...tokenizers.tokenizer import Tokenizer, TokenizersLibrary

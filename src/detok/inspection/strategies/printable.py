@@ -1,5 +1,5 @@
 """
-SGLang's window: the two offsets of `core.window`, and a third one, ``sent``.
+SGLang's window: the two offsets of `core.decoding.window`, and a third one, ``sent``.
 
 While ids are held, what can hardly change any more is sent already: whole words, whole lines, Chinese characters
 (``find_printable_text``). How much was sent is remembered as a number of characters, as in the original: if the held text comes
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import SupportsIndex
 
-from ...core.joiners import NOTHING, Held
-from ...core.window import INCOMPLETE, Window, WindowState
+from ...core.decoding.joiners import NOTHING, Held
+from ...core.decoding.window import INCOMPLETE, Window, WindowState
 
 __all__ = ["PrintableState", "PrintableWindow", "find_printable"]
 

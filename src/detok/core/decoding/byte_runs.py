@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from ..utf8 import REPLACEMENT, decode_lossy, decode_per_byte, decode_strict, settles
 from .branches import Branch, agree, behind_border
 from .joiners import OPEN_RUN, Held, Pending, held_by_rules, held_pending
 from .rules import byte_of
 from .tail import Cursor, Tail
-from .utf8 import REPLACEMENT, decode_lossy, decode_per_byte, decode_strict, settles
 
 __all__ = ["Broken", "ByteRuns", "LossyRuns", "Run", "byte_token", "raw_bytes"]
 

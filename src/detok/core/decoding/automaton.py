@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, SupportsIndex
 
-from .ids import as_id, as_sequence
+from ...ids import as_id, as_sequence
+from ..options import DecodeOptions
 from .joiners import Held
-from .options import DecodeOptions
 from .pipeline import Pipeline, State
 
 __all__ = ["Automaton", "Machine", "Node", "Steps"]

@@ -21,13 +21,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol, SupportsIndex
 
-from ..errors import UnknownTokenId
+from ...errors import UnknownTokenId
+from ...ids import as_id, as_sequence
+from ..options import DecodeOptions, check_at_least
+from ..utf8 import REPLACEMENT
+from ..vocabulary import Vocabulary
 from .automaton import Node, Steps, Table
-from .ids import as_id, as_sequence
 from .joiners import NOTHING, Held
-from .options import DecodeOptions, check_at_least
-from .utf8 import REPLACEMENT
-from .vocabulary import Vocabulary
 
 __all__ = [
     "Decode",

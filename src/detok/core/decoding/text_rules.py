@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from ..utf8 import REPLACEMENT, may_begin
 from .rules import byte_level_bytes, byte_of
 from .texts import append
-from .utf8 import REPLACEMENT, may_begin
 
 __all__ = ["ByteLevelText", "ByteTokenText", "ReplaceMatches", "WhiteEnds", "WholeText", "matched_characters"]
 

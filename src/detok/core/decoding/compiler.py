@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ..options import DecodeOptions
 from .byte_runs import ByteRuns, LossyRuns, byte_token, raw_bytes
 from .char_rules import CharRule, StripText, Substitute
 from .cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP
 from .joiners import Bytes, Concatenation, Joiner, LastPiece, ValidBytes
-from .late_rules import ByteLevelText, ByteTokenText, ReplaceMatches, WhiteEnds, WholeText, matched_characters
-from .options import DecodeOptions
 from .rewriter import Rewriter, TooManyStates
 from .rules import (
     CTC,
@@ -38,8 +37,9 @@ from .rules import (
     byte_level_bytes,
     byte_level_spelling,
 )
+from .stages import EachToken, FirstToken, LastToken, LeadingSpace, Repeats, Runs, TokenStage
 from .tail import Tail, TextStage
-from .token_stages import EachToken, FirstToken, LastToken, LeadingSpace, Repeats, Runs, TokenStage
+from .text_rules import ByteLevelText, ByteTokenText, ReplaceMatches, WhiteEnds, WholeText, matched_characters
 
 __all__ = ["Stages", "compile_rules"]
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..errors import UnknownTokenId
+from ...errors import UnknownTokenId
+from ..options import DecodeOptions
+from ..utf8 import REPLACEMENT
+from ..vocabulary import Piece, Vocabulary
 from .compiler import compile_rules
 from .joiners import Held
-from .options import DecodeOptions
 from .rules import Rule, byte_of
-from .token_stages import TokenStage
-from .utf8 import REPLACEMENT
-from .vocabulary import Piece, Vocabulary
+from .stages import TokenStage
 
 __all__ = ["Pipeline", "State"]
 

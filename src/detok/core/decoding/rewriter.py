@@ -13,9 +13,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..utf8 import may_begin
 from .char_rules import CharRule, State
 from .texts import common_prefix
-from .utf8 import may_begin
 
 __all__ = ["MAX_MOVES", "Rewriter", "TooManyStates"]
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..automaton import Node
-from ..texts import common_prefix
+from ..decoding.automaton import Node
+from ..decoding.texts import common_prefix
 
 __all__ = ["Tiling", "Undecided", "agree", "rest"]
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ...errors import UnknownTokenId
-from ..automaton import Machine, Node
+from ..decoding.automaton import Machine, Node
 from ..options import DecodeOptions
 from ..snapshot import Envelope
 from ..utf8 import REPLACEMENT
@@ -16,8 +16,8 @@ from .channels import ChannelTable
 from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .options import RequestOptions
 from .segments import Special
+from .spans import agree, rest
 from .stop_search import StopSearch
-from .tiling import agree, rest
 
 __all__ = ["Plan", "RequestedOf"]
 

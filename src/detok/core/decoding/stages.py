@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from ..utf8 import REPLACEMENT, decode_lossy, decode_strict
 from .rules import byte_of
 from .texts import append
-from .utf8 import REPLACEMENT, decode_lossy, decode_strict
 
 __all__ = ["EachToken", "FirstToken", "LastToken", "LeadingSpace", "Repeats", "Runs", "State", "TokenStage"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ..utf8 import REPLACEMENT, decode_ignoring, decode_lossy, settles
 from .branches import behind_border
 from .tail import Cursor, Tail
 from .texts import common_prefix
-from .utf8 import REPLACEMENT, decode_ignoring, decode_lossy, settles
 
 __all__ = ["Bytes", "Concatenation", "Held", "Joiner", "LastPiece", "Pending", "Undecided", "ValidBytes"]
 
