@@ -137,7 +137,7 @@ def from_object(
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
         cleans_up=cleans_up,
         source=source,
-        prompts=PromptSupport(
+        prompt_support=PromptSupport(
             facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
             plain=PlainPieces(Once.given(tokenizer)),
             offsets=partial(_offsets, tokenizer),

@@ -83,7 +83,7 @@ class OpaqueTokenizer(Tokenizer):
     Args:
         vocabulary: Its tokens.
         own_decode: Its own one-shot decode.
-        encoder, library, source, remarks, prompts: As `Tokenizer` has them.
+        encoder, library, source, remarks, prompt_support: As `Tokenizer` has them.
     """
 
     def __init__(
@@ -95,9 +95,11 @@ class OpaqueTokenizer(Tokenizer):
         library: Library,
         source: str = "",
         remarks: Sequence[str] = (),
-        prompts: PromptSupport | None = None,
+        prompt_support: PromptSupport | None = None,
     ) -> None:
-        super().__init__(vocabulary, (), encoder=encoder, library=library, source=source, remarks=remarks, prompts=prompts)
+        super().__init__(
+            vocabulary, (), encoder=encoder, library=library, source=source, remarks=remarks, prompt_support=prompt_support
+        )
         self._own_decode = own_decode
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:

@@ -183,7 +183,7 @@ def _from_fast(source: Any, name: str) -> Tokenizer:
             library=judge,
             cleans_up=base.cleans_up,
             source=name,
-            prompts=PromptSupport(facts=Once(facts_of_object, source), plain=PlainPieces(Once.given(backend))),
+            prompt_support=PromptSupport(facts=Once(facts_of_object, source), plain=PlainPieces(Once.given(backend))),
         )
         if not _decodes_itself(source) or equals_library(tokenizer):
             return tokenizer
@@ -206,7 +206,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
     vocabulary = TokenVocabulary(tokens, special=special, added=frozenset(added))
     own_decode = OwnDecode(source, vocabulary)
     judge = OwnLibrary(source, vocabulary, listed)
-    prompts = PromptSupport(facts=Once(facts_of_object, source), plain=OwnPlain(source))
+    prompt_support = PromptSupport(facts=Once(facts_of_object, source), plain=OwnPlain(source))
     join = find_join(
         vocabulary,
         own_decode,
@@ -215,7 +215,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
         cleans_up=bool(getattr(source, "clean_up_tokenization_spaces", False)),
         source=name,
         remarks=[f"encoded by the Python code of {kind}", "decoded by rules that equal it on every id and on random lists"],
-        prompts=prompts,
+        prompt_support=prompt_support,
     )
     if join is not None:
         return join
@@ -227,7 +227,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
         library=judge,
         source=name,
         remarks=[cost, "not exact"],
-        prompts=prompts,
+        prompt_support=prompt_support,
     )
 
 

@@ -164,7 +164,7 @@ def _stripped(tokenizer: Any, config: TokenizerConfig, path: Path) -> Tokenizer:
         library=StrippedLibrary(tokenizer, cleans_up=base.cleans_up),
         cleans_up=base.cleans_up,
         source=source,
-        prompts=base.prompts,
+        prompt_support=base.prompts.support,
     )
 
 
