@@ -91,7 +91,7 @@ class CompiledRequest:
             plain: What `Follower.plain` gave; empty values for the beginning.
         """
         if name == LogprobCollector.__name__:
-            return LogprobCollector(self._facts, self.options.after_stop == "keep", *plain)
+            return LogprobCollector(self._facts, *plain)
         segmenter, state = plain
         splitter = None if self.table is None else ChannelSplitter(self.table, state)
         return SegmentFollower(self._facts, Segmenter(*segmenter), shows=self.options.segments, splitter=splitter)
