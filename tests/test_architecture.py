@@ -44,7 +44,9 @@ def test_top_level_is_light() -> None:
 
 def test_production_path_knows_no_strategies() -> None:
     """What is there for comparison is loaded by nothing that decodes, encodes or serves requests."""
-    code = "import detok, detok.frontend.processor; t = detok.load(detok.EMBEDDED); t.stream(); t.request(stop='x'); t.encode('a')"
+    code = (
+        "import detok, detok.frontend.processor; t = detok.load(detok.EMBEDDED); t.stream(); t.request(stop='x'); t.encode('a')"
+    )
     loaded = imported_by(code)
     assert "detok.frontend.processor" in loaded
     assert not any(name.startswith("detok.inspection") for name in loaded)

@@ -48,7 +48,7 @@ class Made:
 
 def by_steps(steps: WindowSteps, prompt: Sequence[int] = ()) -> TextStream:
     """A stream by the steps of a window."""
-    return TextStream(Unremembered(steps, lambda: "made").behind(prompt))
+    return TextStream(Unremembered(steps, lambda: "made").after_prompt(prompt))
 
 
 def steps(stream: TextStream, ids: Iterable[int]) -> list[str]:

@@ -18,7 +18,7 @@ from zlib import crc32
 from ..errors import DetokError, SnapshotError
 from .decoding.branches import Branch
 from .decoding.byte_runs import Broken, Run
-from .decoding.joiners import Pending, Undecided
+from .decoding.joiners import MayBeLast, Pending
 from .decoding.pipeline import State
 from .decoding.tail import Cursor
 from .decoding.window import WindowState
@@ -30,7 +30,7 @@ SNAPSHOT_VERSION = 1
 Kinds = Mapping[str, type]
 """The classes whose values a state is made of, by name: named tuples and dataclasses."""
 
-STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, Undecided, WindowState)}
+STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, MayBeLast, WindowState)}
 
 Options = TypeVar("Options")
 

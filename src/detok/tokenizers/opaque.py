@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex
 
-from ..core.decoding.automaton import Machine
+from ..core.decoding.automaton import StreamMachine
 from ..core.decoding.rules import byte_of
 from ..core.decoding.window import Decode, Unremembered, Window
 from ..core.options import DecodeOptions
@@ -120,7 +120,7 @@ class OpaqueTokenizer(Tokenizer):
                 raise UnknownTokenId(token_id, position=position)
         return self._own_decode(known, chosen)
 
-    def machine(self, options: DecodeOptions) -> Machine:
+    def machine(self, options: DecodeOptions) -> StreamMachine:
         """Return a window of ids over the tokenizer's own decode: without rules there is no automaton."""
         return Unremembered(Window(self.vocabulary, self.one_shot(options), options), lambda: self.fingerprint)
 

@@ -1,68 +1,53 @@
 """
-The tail of a pipeline: rules over joined text, and the memory of what must not come out again.
+The tail of a pipeline: the rules over joined text, in a row, and the text that must not come out twice.
 
-A `Cursor` is where a text stands in them, as a plain value: the states of the rules, and ``shown``, text that the rules are
-still going to give although it is out already. There are two reasons for that, and one mechanism for both: what a prompt's own
-decode has shown (law 5), and what was certain before the rules could say it (an incomplete character excludes most others).
+A `Cursor` says where a text stands in these rules, as a plain value: the states of the rules, and ``shown``, text that the rules
+are still going to give although it is out already. There are two reasons for that, and one mechanism for both: text that a
+prompt's own decode has shown (law 5), and text that was certain before the rules could say it. An incomplete character is such
+a case: with clean-up, a space is held since a full stop may follow, but after the byte E3 none can follow, so the space is given
+out and passed over later:
+
+    bytes in      held        given out     why
+    20 (space)    " "         ""            " ." would become "."
+    E3            E3          " "           E3 begins no full stop
+    81 82         nothing     "あ"          the rules give " あ"; its space was shown
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from .text_rules import TextStage
 from .texts import common_prefix
 
-__all__ = ["Cursor", "Tail", "TextStage"]
-
-
-class TextStage(Protocol):
-    """A rule over joined text. Its states are plain values that only it understands."""
-
-    start: Any
-    usual: Any
-    """The state that most characters leave as it is."""
-
-    def feed(self, state: Any, text: str, /) -> tuple[str, Any]:
-        """Take text and return what is certain now, and the next state."""
-        ...
-
-    def finish(self, state: Any, /) -> str:
-        """Return what comes out at the end of the text."""
-        ...
-
-    def expect(self, state: Any, pending: bytes, /) -> str:
-        """Return what is certain to come out first if the next character begins with the bytes ``pending``, or is U+FFFD."""
-        ...
-
-    def settles(self, text: str, /) -> bool:
-        """Whether the state after ``text`` is the same whatever stood before it."""
-        ...
+__all__ = ["Cursor", "Tail"]
 
 
 class Cursor(NamedTuple):
     """Where a text stands in the rules over it."""
 
-    states: tuple[Any, ...]
+    states: tuple[object, ...]
     shown: str = ""
     """Text that is out already although the rules are still going to give it."""
 
     def passing_over(self, text: str) -> Cursor:
-        """The same place, with ``text``, which would come out next, counted as shown."""
+        """Return the same place, with ``text``, which would come out next, counted as shown."""
         return Cursor(self.states, self.shown + text) if text else self
 
 
 class Tail:
-    """Rules over joined text, in a row; often none at all."""
+    """Rules over joined text, in a row; most decoders have none."""
 
-    def __init__(self, stages: Sequence[TextStage]) -> None:
+    def __init__(self, stages: Sequence[TextStage[Any]]) -> None:
         self._stages = tuple(stages)
         self.start = Cursor(tuple(stage.start for stage in stages))
-        self.usual = Cursor(tuple(stage.usual for stage in stages))
+        self.idle = Cursor(tuple(stage.idle for stage in stages))
+        self.is_empty = not stages
 
     def feed(self, cursor: Cursor, text: str) -> tuple[str, Cursor]:
         """Take text and return what is certain now."""
-        if not self._stages and not cursor.shown:
+        if self.is_empty and not cursor.shown:
             return text, cursor
         states = []
         for stage, state in zip(self._stages, cursor.states, strict=True):
@@ -81,23 +66,20 @@ class Tail:
 
     def finish(self, cursor: Cursor) -> str:
         """Return the rest of the text."""
-        return _unseen(self._end(cursor), cursor.shown)[0]
-
-    def settles(self, text: str) -> bool:
-        """Whether the cursor after ``text`` is the same whatever stood before it."""
-        # A character that a stage does not look at passes it unchanged, so one such for all of them settles all.
-        return not self._stages or any(all(stage.settles(one) for stage in self._stages) for one in set(text))
-
-    def _end(self, cursor: Cursor) -> str:
         text = ""
         for stage, state in zip(self._stages, cursor.states, strict=True):
             out, after = stage.feed(state, text)
             text = out + stage.finish(after)
-        return text
+        return _unseen(text, cursor.shown)[0]
+
+    def resets(self, text: str) -> bool:
+        """Whether the cursor after ``text`` is the same whatever stood before it."""
+        # A character that a stage does not look at passes it unchanged, so one such for all of them resets all.
+        return self.is_empty or any(all(stage.resets(one) for stage in self._stages) for one in set(text))
 
 
 def _unseen(text: str, shown: str) -> tuple[str, str]:
-    """The part of ``text`` that was not shown yet, and what is still to be passed over; a difference ends the passing over."""
+    """Return the part of ``text`` that was not shown, and what is still to be passed over; a difference ends the passing over."""
     if not shown:
         return text, ""
     common = len(common_prefix([text, shown]))

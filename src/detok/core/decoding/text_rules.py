@@ -1,139 +1,197 @@
 """
-Rules over joined text that no table can hold: they say less early, and the pipeline notes it.
+Rules over joined text.
 
-Held is as little as each allows: what a regular expression could still match, what the byte alphabet could still change,
-or, where a rule may look at all of it, the whole text.
+A rule over characters (`CharRule`) says what it does with one character, and at the end; it is written to be read, and
+`rewriter.Rewriter` composes several into one table that gives text out as early as possible. What no table can hold is a
+`TextStage` of its own: white space at both ends (`WhiteEnds`), and any function that may look at the whole text (`WholeText`).
+
+>>> stage = WhiteEnds()
+>>> first, state = stage.feed(stage.start, "  two  ")
+>>> second, state = stage.feed(state, "words  ")
+>>> first, second, stage.finish(state)
+('two', '  words', '')
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Protocol, TypeVar
 
-from ..utf8 import REPLACEMENT, may_begin
-from .rules import byte_level_bytes, byte_of
+from ..utf8 import may_begin
 from .texts import append
 
-__all__ = ["ByteLevelText", "ByteTokenText", "ReplaceMatches", "WhiteEnds", "WholeText", "matched_characters"]
+__all__ = ["CharRule", "CharState", "StripText", "Substitute", "TextStage", "WhiteEnds", "WholeText"]
 
+State = TypeVar("State")
+CharState = Hashable
 Pieces = tuple[str, ...]
+"""A text in pieces, grown by `texts.append`."""
+
+
+class TextStage(Protocol[State]):
+    """A rule over joined text. Its states are plain values."""
+
+    start: State
+    idle: State
+    """The state that most characters leave as it is."""
+
+    def feed(self, state: State, text: str, /) -> tuple[str, State]:
+        """Take text and return what is certain now, and the next state."""
+        ...
+
+    def finish(self, state: State, /) -> str:
+        """Return what comes out at the end of the text."""
+        ...
+
+    def expect(self, state: State, pending: bytes, /) -> str:
+        """Return what is certain to come out first if the next character begins with the bytes ``pending``, or is U+FFFD."""
+        ...
+
+    def resets(self, text: str, /) -> bool:
+        """Whether the state after ``text`` is the same whatever stood before it."""
+        ...
+
+
+class CharRule(Protocol):
+    """
+    A rule over the characters of a joined text: a finite-state transducer whose states are plain values.
+
+    On a character outside its ``alphabet`` it gives out what it holds, then that character, and always comes to the same state;
+    the rewriter relies on it.
+    """
+
+    @property
+    def alphabet(self) -> frozenset[str]:
+        """The characters that this rule looks at; all others are alike to it."""
+        ...
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """The characters that this rule may give without having got them."""
+        ...
+
+    @property
+    def start(self) -> CharState:
+        """The state before the first character."""
+        ...
+
+    def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
+        """Take one character and return what comes out, and the next state."""
+        ...
+
+    def finish(self, state: CharState) -> str:
+        """Return what comes out at the end of the text."""
+        ...
+
+
+class Substitute:
+    """
+    Replace every occurrence of a string, leftmost first, not overlapping, as ``str.replace`` does.
+
+    The state counts how many characters of the pattern stand at the end of the text (Knuth, Morris and Pratt). An empty pattern
+    matches before the first character and after each one, but in an empty text only with ``in_nothing``.
+    """
+
+    def __init__(self, pattern: str, content: str, *, in_nothing: bool = False) -> None:
+        self.pattern, self.content, self.in_nothing = pattern, content, in_nothing
+        self.alphabet = frozenset(pattern)
+        self.writes = frozenset(content)
+        self.start: CharState = 0 if pattern else -1
+        self._borders = _borders(pattern)
+
+    def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
+        assert isinstance(state, int)
+        if not self.pattern:
+            before = self.content if state == -1 else ""
+            return before + character + self.content, 0
+        released = 0
+        while self.pattern[state] != character:
+            if state == 0:
+                return self.pattern[:released] + character, 0
+            border = self._borders[state]
+            released += state - border
+            state = border
+        if state + 1 == len(self.pattern):
+            return self.pattern[:released] + self.content, 0
+        return self.pattern[:released], state + 1
+
+    def finish(self, state: CharState) -> str:
+        assert isinstance(state, int)
+        if state == -1:
+            return self.content if self.in_nothing else ""
+        return self.pattern[:state]
+
+
+def _borders(pattern: str) -> list[int]:
+    """For each length of a prefix, the length of the longest proper border of it."""
+    borders = [0] * (len(pattern) + 1)
+    border = 0
+    for length in range(2, len(pattern) + 1):
+        while border and pattern[border] != pattern[length - 1]:
+            border = borders[border]
+        if pattern[border] == pattern[length - 1]:
+            border += 1
+        borders[length] = border
+    return borders
+
+
+class StripText:
+    """
+    Remove up to ``left`` leading and up to ``right`` trailing occurrences of one character.
+
+    The state counts: up to ``left`` the characters that were removed, beyond it those that may prove to be trailing.
+    """
+
+    def __init__(self, character: str, left: int, right: int) -> None:
+        self.character, self.left, self.right = character, left, right
+        self.alphabet = self.writes = frozenset(character)
+        self.start: CharState = 0
+
+    def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
+        assert isinstance(state, int)
+        if character != self.character:
+            return self.character * max(0, state - self.left) + character, self.left
+        if state < self.left + self.right:
+            return "", state + 1
+        return character, state
+
+    def finish(self, state: CharState) -> str:
+        return ""
 
 
 class WholeText:
-    """A rule that may look at the whole text before it says a word: held to the end, then applied once. The state: the text."""
+    """A rule that may look at the whole text: all of it is held, and the rule is applied at the end. The state: the text."""
 
     def __init__(self, apply: Callable[[str], str]) -> None:
         self.start: Pieces = ()
-        self.usual = self.start
+        self.idle: Pieces = ()
         self._apply = apply
 
     def feed(self, held: Pieces, text: str) -> tuple[str, Pieces]:
-        """Take text; nothing comes out yet."""
         return "", append(held, text)
 
     def finish(self, held: Pieces) -> str:
-        """Apply the rule to the whole text."""
         return self._apply("".join(held))
 
     def expect(self, held: Pieces, pending: bytes) -> str:
-        """Nothing is certain before the end."""
-        return ""
+        return ""  # nothing is certain before the end
 
-    def settles(self, text: str) -> bool:
-        """All of the text counts, always."""
-        return False
-
-
-class ReplaceMatches:
-    """
-    A regular expression whose matches consist of known characters only: no match goes over any other character.
-
-    So the text up to the last other character is complete, and what follows it is held. The state: what is held.
-    """
-
-    def __init__(self, apply: Callable[[str], str], characters: str) -> None:
-        self.start: Pieces = ()
-        self.usual = self.start
-        self._apply = apply
-        self._matchable = re.compile(characters).fullmatch
-
-    def feed(self, held: Pieces, text: str) -> tuple[str, Pieces]:
-        """Take text and return what no match can reach any more."""
-        tail = self._begin_of_tail(text)
-        if not tail:
-            return "", append(held, text)
-        return self._apply("".join(held) + text[:tail]), append((), text[tail:])
-
-    def finish(self, held: Pieces) -> str:
-        """Return the rest."""
-        return self._apply("".join(held))
-
-    def expect(self, held: Pieces, pending: bytes) -> str:
-        """Nothing more is known than after the character."""
-        return ""
-
-    def settles(self, text: str) -> bool:
-        """Whether ``text`` has a character that no match can have."""
-        return self._begin_of_tail(text) > 0
-
-    def _begin_of_tail(self, text: str) -> int:
-        at = len(text)
-        while at and self._matchable(text, at - 1, at):
-            at -= 1
-        return at
-
-
-class ByteTokenText:
-    """
-    A whole text of the form ``<0xHH>`` is that byte, and nothing else is (ByteFallback after Fuse: the text is one token).
-
-    The state: the text so far while it may still be that, else None.
-    """
-
-    def __init__(self) -> None:
-        self.start: str | None = ""
-        self.usual: str | None = None
-
-    def feed(self, held: str | None, text: str) -> tuple[str, str | None]:
-        """Take text and return it, unless the whole may yet be a byte."""
-        if held is None:
-            return text, None
-        held += text
-        complete = held + "<0x00>"[len(held) :]
-        may_be_byte = held == "<0x+" or byte_of(complete) is not None
-        return ("", held) if may_be_byte else (held, None)
-
-    def finish(self, held: str | None) -> str:
-        """Return the rest: a byte after all, or text that only began like one."""
-        if held is None:
-            return ""
-        byte = byte_of(held)
-        if byte is None:
-            return held
-        return chr(byte) if byte < 0x80 else REPLACEMENT
-
-    def expect(self, held: str | None, pending: bytes) -> str:
-        """Return what is held: no incomplete character belongs to a byte token."""
-        return held or ""
-
-    def settles(self, text: str) -> bool:
-        """The beginning of the text decides, always."""
-        return False
+    def resets(self, text: str) -> bool:
+        return False  # all of the text counts, always
 
 
 class WhiteEnds:
     """
-    White space at both ends vanishes, as ``str.strip`` has it.
+    White space at both ends vanishes, as ``str.strip`` does it.
 
     The state: None before the first other character, then the white space that may prove to be the end.
     """
 
     def __init__(self) -> None:
         self.start: Pieces | None = None
-        self.usual: Pieces | None = ()
+        self.idle: Pieces | None = ()
 
     def feed(self, held: Pieces | None, text: str) -> tuple[str, Pieces | None]:
-        """Take text and return what is not at the end any more."""
         if held is None:
             text = text.lstrip()
             if not text:
@@ -145,7 +203,6 @@ class WhiteEnds:
         return "".join(held) + shown, append((), text[len(shown) :])
 
     def finish(self, held: Pieces | None) -> str:
-        """Return the rest: there is none."""
         return ""
 
     def expect(self, held: Pieces | None, pending: bytes) -> str:
@@ -153,94 +210,9 @@ class WhiteEnds:
         could_be_white = any(may_begin(pending, character) for character in _WHITE_SPACE)
         return "" if held is None or could_be_white else "".join(held)
 
-    def settles(self, text: str) -> bool:
-        """Whether ``text`` has a character that stays."""
-        return bool(text.strip())
+    def resets(self, text: str) -> bool:
+        return bool(text.strip())  # it has a character that stays
 
 
-# Those that take more than one byte in UTF-8: no other is incomplete at any time.
+# White space of more than one byte in UTF-8: no other white space is incomplete at any time.
 _WHITE_SPACE = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-
-
-class ByteLevelText:
-    """
-    The byte alphabet over a text that is one token: its bytes if all characters are in the alphabet, else itself.
-
-    Until a character outside the alphabet comes, only what both readings begin with is certain: visible ASCII. The state: what is
-    held, or None once the text is known to be itself.
-    """
-
-    def __init__(self) -> None:
-        self.start: Pieces | None = ()
-        self.usual = self.start
-
-    def feed(self, held: Pieces | None, text: str) -> tuple[str, Pieces | None]:
-        """Take text and return what both readings agree on."""
-        if held is None:
-            return text, None
-        if not _in_alphabet(text):
-            return "".join(held) + text, None
-        certain = 0 if held else len(text) - len(text.lstrip(_VISIBLE_ASCII))
-        return text[:certain], append(held, text[certain:])
-
-    def finish(self, held: Pieces | None) -> str:
-        """Return the rest: bytes after all."""
-        return "" if held is None else byte_level_bytes("".join(held)).decode(errors="replace")
-
-    def expect(self, held: Pieces | None, pending: bytes) -> str:
-        """Nothing more is known than after the character."""
-        return ""
-
-    def settles(self, text: str) -> bool:
-        """One character far back decides, always."""
-        return False
-
-
-_VISIBLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
-
-
-def _in_alphabet(text: str) -> bool:
-    return all(byte_level_bytes(character) != character.encode() or character in _VISIBLE_ASCII for character in text)
-
-
-def matched_characters(pattern: str) -> str | None:
-    """
-    Return, as a pattern of `re` for one character, the characters that matches of a regular expression can consist of.
-
-    None if that is not plain to see. Only what means the same in every dialect is read: literals, simple classes, ``\\s``, groups
-    without flags, alternatives and quantifiers. Anchors, boundaries and look-around see beyond a match, so they are not.
-
-    >>> matched_characters("a{2,}[.b-]")
-    'a|[.b-]'
-    >>> matched_characters("(?<=a)b") is None
-    True
-    """
-    characters: list[str] = []
-    at = 0
-    while at < len(pattern):
-        match = _ATOM.match(pattern, at)
-        if match is None:
-            return None
-        if match["literal"]:
-            characters.append(re.escape(match["literal"]))
-        elif match["escaped"]:
-            characters.append(_ESCAPES.get(match["escaped"], re.escape(match["escaped"])))
-        elif match["class"]:
-            if any(double in match["class"] for double in ("--", "||", "~~")):
-                return None  # operations on classes, in some dialects
-            characters.append(f"[{match['class']}]")
-        at = match.end()
-    return "|".join(characters) or None
-
-
-_ESCAPES = {"s": r"\s", "n": r"\n", "t": r"\t", "r": r"\r"}
-_ATOM = re.compile(
-    r"""
-    (?P<quantifier> [*+?] [?+]? | \{ \d+ (,\d*)? \} [?+]? )
-  | (?P<structure> \( (\?:)? (?!\?) | \) | \| )
-  | \\ (?P<escaped> [snrt] | [^\w\s] )
-  | \[ (?P<class> (?! \^ ) (?: \\ [snrt] | \\ [^\w\s] | [^\\\[\]&] )+ ) \]
-  | (?P<literal> [^\\\[\](){}|*+?.^$] )
-    """,
-    re.VERBOSE,
-)

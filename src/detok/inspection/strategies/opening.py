@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex, get_args
 
 from ...core.decoder import Decoder
-from ...core.decoding.automaton import Machine
+from ...core.decoding.automaton import StreamMachine
 from ...core.decoding.window import Decode, Unremembered, Window, WindowSteps
 from ...core.options import DecodeOptions, check_choice
 from ...core.stream import TextStream
@@ -134,7 +134,7 @@ class ByStrategy(Decoder):
         self.strategy = strategy
         self.settings = dict(settings)
 
-    def machine(self, options: DecodeOptions) -> Machine:
+    def machine(self, options: DecodeOptions) -> StreamMachine:
         """Return a machine without a memory over the strategy's steps. Raises `OptionError` if the tokenizer has none."""
         return Unremembered(self._steps(options), lambda: self.fingerprint)
 
