@@ -35,7 +35,7 @@ WORDS = [
 def words() -> detok.Tokenizer:
     """Words, byte tokens, and two special tokens, of which the one with id 0 ends an answer."""
     tokenizer = detok.load(make({"type": "Sequence", "decoders": [FALLBACK, FUSE]}, WORDS, special=["<eos>", "<tool>"]))
-    tokenizer.prompts.facts = PromptFacts(eos_token_ids=(0,))
+    tokenizer.prompt_facts = PromptFacts(eos_token_ids=(0,))
     return tokenizer
 
 
