@@ -42,6 +42,16 @@ def test_top_level_is_light() -> None:
     assert not BANNED & imported_by("import detok")
 
 
+def test_production_path_knows_no_strategies() -> None:
+    """What is there for comparison is loaded by nothing that decodes, encodes or serves requests."""
+    code = (
+        "import detok, detok.frontend.processor; t = detok.load(detok.EMBEDDED); t.stream(); t.request(stop='x'); t.encode('a')"
+    )
+    loaded = imported_by(code)
+    assert "detok.frontend.processor" in loaded
+    assert not any(name.startswith("detok.inspection") for name in loaded)
+
+
 def test_public_surface_is_a_list() -> None:
     """What is public is listed once, is there, and is all that `dir` shows."""
     assert len({*detok.__all__}) == len(detok.__all__)

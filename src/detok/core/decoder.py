@@ -99,7 +99,8 @@ class Decoder:
             unknown: Any other keyword is refused, so that the error can say what to do.
 
         Raises:
-            OptionError: A value is not accepted, or there is no such option.
+            OptionError: A value is not accepted, or there is no such option. `strategy` is one of
+                `detok.inspection.strategies.open_stream`.
             TokenTypeError: An id of the prompt, as far as it is read, is no integer.
             UnknownTokenId: The same, with ``unknown_ids="error"``.
         """
@@ -147,7 +148,9 @@ class Decoder:
         Fill the table of what each id is by itself, so that no stream meets an id for the first time: what a server does before
         it listens. Takes less than loading the tokenizer did, and about 80 bytes an id.
         """
-        self._plain.warm()
+        machine = self.machine(_PLAIN)
+        if isinstance(machine, Automaton):
+            machine.warm()
 
     def restore(self, snapshot: object) -> TextStream:
         """

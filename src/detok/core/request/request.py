@@ -167,11 +167,11 @@ class RequestDecoder:
             if ids and self._compiled.options.after_finish == "error":
                 raise RequestFinished(self._end.finish_reason)
             return RequestOutput()
+        self._compiled.check_ids(ids)
         if logprobs is None and finish_reason is None:
             moves = self._usual(ids)
             if moves:
                 return self._follow(moves)
-        self._compiled.check_ids(ids)
         self._catch_up()
         entries = self._entries(ids, logprobs)
         if self._compiled.options.stop_regex:

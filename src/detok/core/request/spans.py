@@ -107,12 +107,11 @@ class TokenSpans:
         if is_idle and not wanted:
             self.clear()
             return []
-        if not (text or is_idle):
-            self._take_new()
-            return []
         lengths = []
         is_ripe = 4 * len(self._new) >= len(self._tokens)  # enough has come to pay for looking at all tokens again
-        if is_idle or (wanted and is_ripe) or len(self._new) > MAX_UNASKED:
+        if not (text or is_idle):
+            self._take_new()  # nothing came that could decide anything
+        elif is_idle or (wanted and is_ripe) or len(self._new) > MAX_UNASKED:
             lengths = self.decided(ends=is_idle)
         while wanted and len(self) > MAX_WAITING:
             lengths += self._release()
