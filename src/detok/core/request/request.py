@@ -10,6 +10,7 @@ long way (`_take`): the stream's node, the search for stops, the spans of undeci
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Literal, NoReturn, SupportsIndex, get_args
 
 from ...errors import OptionError, RequestFinished, TokenTypeError
@@ -35,6 +36,8 @@ MAX_RECENT = 256
 
 def as_end(finish_reason: Any, stop_reason: Any) -> tuple[FinishReason | None, str | int | None]:
     """Return how an engine says that a request ended, and what stopped it; or raise `OptionError`."""
+    if finish_reason is None and stop_reason is None:
+        return None, None
     check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
     if stop_reason is None or isinstance(stop_reason, str):
         return finish_reason, stop_reason
@@ -68,6 +71,7 @@ class RequestDecoder:
         "_given",
         "_gives_at_once",
         "_last",
+        "_moves",
         "_node",
         "_place",
         "_recent",
@@ -109,6 +113,8 @@ class RequestDecoder:
                 self._room = min(self._room, compiled.options.max_tokens - 1 - self._count)
             if not self._gives_at_once:
                 self._room = min(self._room, self._collected.until_due() - 1)
+        self._moves = self._place.moves
+        """The moves of the place where the request stands after the recent ones."""
 
     def feed(
         self,
@@ -140,13 +146,13 @@ class RequestDecoder:
             # A usual token. `BatchDecoder.step` has this look-up too, since a call would cost half as much again.
             try:
                 (token_id,) = token_ids
-                move = self._place.moves[token_id]
+                move = self._moves[token_id]
             except (KeyError, ValueError, TypeError):
                 return self._feed(token_ids, None, None, stop_reason)
             recent = self._recent
             if len(recent) < self._room and type(token_id) is int:
                 recent.append(move)
-                self._place = move[1]
+                self._moves = move[1]
                 return move[0] if self._gives_at_once else NOT_DUE
         return self._feed(token_ids, logprobs, finish_reason, stop_reason)
 
@@ -204,7 +210,8 @@ class RequestDecoder:
         if len(ids) > self._room - len(self._recent):
             self._catch_up()
             self._stand()
-        compiled, place = self._compiled, self._place
+        compiled = self._compiled
+        place = self._recent[-1][2] if self._recent else self._place
         moves: list[Move] = []
         if len(ids) <= self._room:
             for token_id in ids:
@@ -212,13 +219,13 @@ class RequestDecoder:
                 if move is None:
                     return []
                 moves.append(move)
-                place = move[1]
+                place = move[2]
         return moves
 
     def _follow(self, moves: list[Move]) -> RequestOutput:
         """Take the tokens of these moves."""
         self._recent += moves
-        self._place = moves[-1][1]
+        self._moves = moves[-1][1]
         if not self._gives_at_once:
             return NOT_DUE
         return moves[0][0] if len(moves) == 1 else RequestOutput(*_joined(moves))
@@ -226,24 +233,31 @@ class RequestDecoder:
     def _catch_up(self) -> None:
         """Bring everything up to date with the usual tokens that were looked up."""
         moves = self._recent
-        if not moves or self._place.node is None:
+        if not moves:
             return
         self._recent = []
-        text, ids = _joined(moves)
+        self._place = moves[-1][2]
+        assert self._place.node is not None
+        self._room -= len(moves)
         self._node = self._place.node
         self._count += len(moves)
-        self._given += len(text)
-        search = self._compiled.search
-        if search is not None:
-            self._search = search.at(self._place.candidate)
-            # Without a stop nobody asks where a token's text ends.
-            for _, place, certain in moves:
-                if place.is_idle or place.node is None:
-                    self._spans.clear()
-                else:
-                    self._spans.add(place.node, certain)
+        self._given += sum(map(_LENGTH, moves))
+        if self._compiled.search is not None:
+            self._search = self._compiled.search.at(self._place.candidate)
+            self._add_spans(moves)
         if not self._gives_at_once:
-            self._collected.gather(text, ids)
+            self._collected.gather(*_joined(moves))
+
+    def _add_spans(self, moves: Sequence[Move]) -> None:
+        """Keep the tokens at the end whose spans are undecided; without a stop nobody asks where a token's text ends."""
+        begin = len(moves)
+        while begin and not moves[begin - 1][2].is_idle:
+            begin -= 1
+        if begin:
+            self._spans.clear()
+        for _, _, place, certain, _ in moves[begin:]:
+            if place.node is not None:
+                self._spans.add(place.node, certain)
 
     def _entries(self, ids: Sequence[int], logprobs: Any) -> Sequence[Logprob]:
         """Return what the engine says of each id; see that it says so in every step or in none."""
@@ -507,10 +521,14 @@ class RequestDecoder:
         raise TypeError("a request is not pickled: send request.snapshot(), and go on with tokenizer.restore_request()")
 
 
+_LENGTH = itemgetter(4)
+"""The length of the text of a move."""
+
 # What `logprobs` has to be.
 _ALWAYS = "logprobs must be given in every step or in none"
 
 
 def _joined(moves: Sequence[Move]) -> tuple[str, list[int]]:
     """Return the text and the ids of several usual tokens."""
-    return "".join([output.text for output, _, _ in moves]), [token_id for output, _, _ in moves for token_id in output.token_ids]
+    outputs = [move[0] for move in moves]
+    return "".join([output.text for output in outputs]), [token_id for output in outputs for token_id in output.token_ids]
