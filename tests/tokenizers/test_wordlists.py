@@ -161,7 +161,7 @@ def test_decode_is_that_of_transformers(loaded: Loaded, name: str, data: st.Data
 def test_check_finds_no_difference(loaded: Loaded, name: str) -> None:
     """The certificate over hostile lists."""
     tokenizer, _ = loaded(name)
-    assert_check_finds_nothing(tokenizer, lists=2000)
+    assert_check_finds_nothing(tokenizer, lists=200)
 
 
 @EACH
@@ -192,7 +192,7 @@ def test_clip_list_decodes_as_clip_does(tmp_path: Path) -> None:
     plain = tmp_path / "list.txt"
     plain.write_bytes(gzip.decompress(path.read_bytes()))
     assert from_file(plain).fingerprint == tokenizer.fingerprint
-    assert check(tokenizer, lists=2000).differing == 0
+    assert check(tokenizer, lists=200).differing == 0
 
 
 def test_clip_stream_holds_white_space_only() -> None:
