@@ -15,7 +15,7 @@ import pytest
 import detok.cli
 from detok.cli.app import COMMANDS
 from detok.cli.output import one_line, visible
-from tests.cli.support import run
+from tests.cli.support import ids_text, run
 
 WITH_EXAMPLES = [name for name in COMMANDS if name not in ("template", "serve", "formats")]
 
@@ -60,6 +60,15 @@ def test_missing_library_is_named_with_its_extra(library: str, argument: str, tm
     assert "pip install 'detok[cli]'" in done.stderr
     assert library in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_commands_that_draw_nothing_need_no_rich(tmp_path: Path) -> None:
+    """Ids to text and back are plain."""
+    (tmp_path / "rich.py").write_text("raise ModuleNotFoundError('no rich', name='rich')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "detok", "decode", "--ids", ids_text("Hi 🦜")]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Hi 🦜".encode(), b"")
 
 
 def test_error_inside_is_no_missing_library(tmp_path: Path) -> None:

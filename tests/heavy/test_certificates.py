@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from detok.tokenizers.wordlists import from_file
 from tests.support.kinds import assert_check_finds_nothing
 from tests.support.vocabularies import real
 from tests.tokenizers import test_gguf, test_wordlists
@@ -29,4 +30,4 @@ def test_wordlist(loaded: Loaded, name: str) -> None:
 def test_clip() -> None:
     """The real list."""
     path = real("clip") / "bpe_simple_vocab_16e6.txt.gz"
-    assert_check_finds_nothing(test_wordlists.from_file(path), LISTS)
+    assert_check_finds_nothing(from_file(path), LISTS)
