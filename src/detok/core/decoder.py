@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Never, SupportsIndex
@@ -35,6 +35,7 @@ MAX_LENGTH = 256
 # Maximum characters of stops in all options that are remembered.
 MAX_STOP_TEXT = 1 << 22
 
+_STREAM_OPTIONS = [field.name for field in fields(DecodeOptions)]
 _PLAIN = DecodeOptions()
 _PLAIN_KINDS = (str, int, bool, float, type(None))
 
@@ -106,23 +107,10 @@ class Decoder:
         """
         if unknown:
             DecodeOptions.check_names(unknown)
-        choice = (
-            skip_special_tokens,
-            spaces_between_special_tokens,
-            clean_up_tokenization_spaces,
-            unknown_ids,
-            byte_fallback,
-        )
+        choice = (skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback)
         machine = self._remembered_machine(choice)
         if machine is None:
-            options = DecodeOptions(
-                skip_special_tokens=skip_special_tokens,
-                spaces_between_special_tokens=spaces_between_special_tokens,
-                clean_up_tokenization_spaces=clean_up_tokenization_spaces,
-                unknown_ids=unknown_ids,
-                byte_fallback=byte_fallback,
-            )
-            machine = self.machine(options)
+            machine = self.machine(DecodeOptions.of(dict(zip(_STREAM_OPTIONS, choice, strict=True))))
             self._machines[choice] = choice, machine
         return TextStream(machine.after_prompt(prompt_ids))
 

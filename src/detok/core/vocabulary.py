@@ -33,12 +33,9 @@ class Vocabulary(Protocol):
 
     def piece(self, token_id: int) -> Piece | None:
         """Return the piece of an id; None for a hole and for any integer outside the table, negative and huge ones too."""
-        ...
 
     def ids(self) -> Iterable[int]:
         """Return all ids that have a piece, ascending."""
-        ...
 
     def added_ids(self) -> Iterable[int]:
         """Return the ids of the added vocabulary, special or not, ascending."""
-        ...

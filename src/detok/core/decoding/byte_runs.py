@@ -13,7 +13,7 @@ run is open and still valid, nothing of it is certain but what both futures begi
     <0xFF>           U+FFFD x 3         the run is invalid, whatever follows
     <0x41>           U+FFFD             a byte of an invalid run, though it spells "A"
 
-The eager mode (``byte_fallback="eager"``) is the joiner `joiners.Bytes`: each character comes out as it is complete.
+The eager mode (``byte_fallback="eager"``) is the joiner `joiners.OneAfterAnother`: each character comes out as it is complete.
 """
 
 from __future__ import annotations

@@ -35,31 +35,24 @@ class Follower(Protocol):
 
     def step(self, before: Node, token_id: int, logprob: Logprob) -> None:
         """Take a token: the stream's node before it, its id, and what the engine says of it."""
-        ...
 
     def decide(self, lengths: Sequence[int]) -> None:
         """Take the lengths of the next spans."""
-        ...
 
     def drop(self, count: int) -> None:
         """Leave out the last tokens: a stop cut them."""
-        ...
 
     def pass_end(self, count: int) -> None:
         """Learn that the last ``count`` tokens come after the end and stay, with ``after_stop="keep"``: no text is theirs."""
-        ...
 
     def take(self, output: RequestOutput) -> None:
         """Look at the text of an output that is the next one, and add to it what is certain now."""
-        ...
 
     def copy(self) -> Follower:
         """Return another one that stands here too."""
-        ...
 
     def plain(self) -> tuple[object, ...]:
         """Return where it stands, for a snapshot; `CompiledRequest.follower` makes one of it again."""
-        ...
 
 
 class TokenFacts:

@@ -21,7 +21,7 @@ from ..snapshot import pack
 from .compiled import CompiledRequest
 from .followers import NO_LOGPROB, LogprobCollector
 from .logprobs import Logprob, as_logprobs
-from .output import NOT_DUE, OutputCollector, RequestOutput
+from .output import NOT_DUE, OutputCollector, RequestOutput, merged
 from .places import NOWHERE, Move
 from .snapshot import KINDS, End, RequestState, node_of, plain_node
 from .spans import TokenSpans, Undecided, common_length, held_text
@@ -228,7 +228,7 @@ class RequestDecoder:
         self._moves = moves[-1][1]
         if not self._gives_at_once:
             return NOT_DUE
-        return moves[0][0] if len(moves) == 1 else RequestOutput(*_joined(moves))
+        return moves[0][0] if len(moves) == 1 else merged([move[0] for move in moves])
 
     def _catch_up(self) -> None:
         """Bring everything up to date with the usual tokens that were looked up."""
@@ -246,7 +246,7 @@ class RequestDecoder:
             self._search = self._compiled.search.at(self._place.candidate)
             self._add_spans(moves)
         if not self._gives_at_once:
-            self._collected.gather(*_joined(moves))
+            self._collected.gather([move[0] for move in moves])
 
     def _add_spans(self, moves: Sequence[Move]) -> None:
         """Keep the tokens at the end whose spans are undecided; without a stop nobody asks where a token's text ends."""
@@ -526,9 +526,3 @@ _LENGTH = itemgetter(4)
 
 # What `logprobs` has to be.
 _ALWAYS = "logprobs must be given in every step or in none"
-
-
-def _joined(moves: Sequence[Move]) -> tuple[str, list[int]]:
-    """Return the text and the ids of several usual tokens."""
-    outputs = [move[0] for move in moves]
-    return "".join([output.text for output in outputs]), [token_id for output in outputs for token_id in output.token_ids]

@@ -51,7 +51,7 @@ class RequestState(NamedTuple):
     followers: tuple[tuple[str, Sequence[object]], ...]
     """Each with the name of its class and its `plain`."""
 
-    collected: tuple[object, ...]
+    collected: tuple[Any, ...]
     """As `OutputCollector.plain`."""
 
 

@@ -100,7 +100,7 @@ class LibraryStream:
         text = self.finish(place)
         return (text, INCOMPLETE) if text else NOTHING
 
-    def behind(self, prompt_ids: Sequence[SupportsIndex]) -> Place:
+    def after_prompt(self, prompt_ids: Sequence[SupportsIndex]) -> Place:
         """Return the state behind a prompt: all of it, as vLLM gives it to the library, which decodes it at the first step."""
         ids = [as_id(prompt_ids[position], where="prompt_ids", position=position) for position in range(len(prompt_ids))]
         for token_id in ids:
