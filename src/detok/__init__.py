@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .core.options import DecodeOptions
     from .core.request.batch import BatchDecoder, Row
     from .core.request.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
-    from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob, chat_logprobs, completion_logprobs
+    from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob
     from .core.request.options import RequestOptions
     from .core.request.output import RequestOutput
     from .core.request.request import RequestDecoder
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         WorkerError,
         WorkerUnavailable,
     )
+    from .logprob_shapes import chat_logprobs, completion_logprobs
     from .prompts.bos import DoubleBosWarning
     from .prompts.token_strings import TokenString
     from .tokenizers import Tokenizer, load
@@ -126,7 +127,8 @@ _NAMES = {
     ".core.options": ("DecodeOptions",),
     ".core.request.batch": ("BatchDecoder", "Row"),
     ".core.request.channels": ("CHANNEL_TABLES", "ChannelDelta", "ChannelTable", "Delimiter"),
-    ".core.request.logprobs": ("Logprob", "TokenLogprob", "TopLogprob", "chat_logprobs", "completion_logprobs"),
+    ".core.request.logprobs": ("Logprob", "TokenLogprob", "TopLogprob"),
+    ".logprob_shapes": ("chat_logprobs", "completion_logprobs"),
     ".core.request.options": ("RequestOptions",),
     ".core.request.output": ("RequestOutput",),
     ".core.request.request": ("RequestDecoder",),
