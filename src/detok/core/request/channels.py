@@ -19,8 +19,6 @@ from ...ids import as_id
 from .segments import Segment, Special, Text
 from .stops import StopStrings, stop_strings
 
-__all__ = ["CHANNEL_TABLES", "ChannelDelta", "ChannelSplitter", "ChannelTable", "Delimiter", "channel_table", "joined_deltas"]
-
 CONTENT, REASONING, TOOL = "content", "reasoning", "tool"
 HEADER = "header"
 """A channel whose text is not given out, but becomes the `header` of the part behind it."""

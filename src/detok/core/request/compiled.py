@@ -19,8 +19,6 @@ from .places import Places
 from .segments import Segmenter
 from .stop_search import SearchState, StopSearch
 
-__all__ = ["CompiledRequest"]
-
 NO_SEARCH = SearchState(None)
 
 

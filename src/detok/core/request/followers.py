@@ -19,8 +19,6 @@ from .output import RequestOutput
 from .segments import Segmenter, Special
 from .spans import common_length, held_text
 
-__all__ = ["Follower", "LogprobCollector", "SegmentFollower", "TokenFacts"]
-
 # If more characters than this are held, the text of alternatives is approximated by their bytes.
 MAX_ADDED_AFTER = 64
 

@@ -12,8 +12,6 @@ from ...ids import as_ids
 from ..options import DecodeOptions, check_at_least, check_choice
 from .channels import ChannelTable, channel_table
 
-__all__ = ["AfterFinish", "AfterStop", "OutputKind", "RequestOptions"]
-
 OutputKind = Literal["delta", "cumulative", "final"]
 AfterStop = Literal["cut", "keep"]
 AfterFinish = Literal["error", "ignore"]

@@ -10,8 +10,6 @@ from .logprobs import TokenLogprob
 from .options import RequestOptions
 from .segments import Segment, joined
 
-__all__ = ["END_FIELDS", "NOT_DUE", "OutputCollector", "RequestOutput", "SharedOutput"]
-
 # Maximum outputs that are kept apart until they are merged.
 MAX_WAITING = 1 << 10
 

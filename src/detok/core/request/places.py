@@ -22,8 +22,6 @@ from .output import SharedOutput
 from .stop_search import StopSearch
 from .stops import Candidate
 
-__all__ = ["NOWHERE", "Move", "Moves", "Place", "Places"]
-
 # Maximum places and moves that are remembered together: about 40 MB if all are used; then the memory begins again.
 MAX_REMEMBERED = 1 << 17
 

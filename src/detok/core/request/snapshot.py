@@ -13,8 +13,6 @@ from .options import RequestOptions
 from .segments import Event, Special, Text
 from .stop_regex import RegexState
 
-__all__ = ["KINDS", "End", "RequestState", "node_of", "plain_node", "unpack_request"]
-
 
 class End(NamedTuple):
     """How a request ended."""

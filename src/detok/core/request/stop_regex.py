@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 from ...errors import MissingExtra, OptionError, StopRegexTimeout
 from .stops import MAX_SETS, StopMatch
 
-__all__ = ["RegexState", "StopRegex", "stop_regex"]
-
 # A match is at most so long: what is held for one is bounded (law 8).
 MAX_LENGTH = 1024
 # So much of the text that is out stays visible to lookbehind.

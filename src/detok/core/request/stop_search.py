@@ -18,8 +18,6 @@ from typing import NamedTuple
 from .stop_regex import RegexState, StopRegex, stop_regex
 from .stops import Candidate, StopMatch, StopStrings, stop_strings
 
-__all__ = ["SearchState", "StopFound", "StopSearch"]
-
 
 class SearchState(NamedTuple):
     """Where the search stands."""
