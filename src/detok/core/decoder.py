@@ -10,7 +10,7 @@ from typing import Any, Never, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
 from ..ids import as_id
-from .decoding.automaton import Automaton, IdleTexts, StreamMachine
+from .decoding.automaton import Automaton, IdleTexts, StreamMachine, blank_texts
 from .decoding.pipeline import Pipeline
 from .decoding.rules import Rule
 from .options import ByteFallbackMode, DecodeOptions, UnknownIds
@@ -57,7 +57,6 @@ class Decoder:
         """Begin with nothing remembered."""
         self._blank: IdleTexts = []
         self._automata: dict[DecodeOptions, Automaton] = {}
-        self._machines: dict[tuple[object, ...], tuple[tuple[object, ...], StreamMachine]] = {}
         self._compiled: dict[RequestOptions, CompiledRequest] = {}
         self._compiled_by_fields: dict[object, CompiledRequest] = {}
         self._stop_text = 0
@@ -104,24 +103,24 @@ class Decoder:
         """
         if unknown:
             DecodeOptions.check_names(unknown)
-        choice = (skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback)
-        machine = self._remembered_machine(choice)
-        if machine is None:
+        is_usual = skip_special_tokens is True and spaces_between_special_tokens is clean_up_tokenization_spaces is None
+        if is_usual and unknown_ids == "skip" and byte_fallback == "exact":
+            machine = self._usual
+        else:
+            choice = (
+                skip_special_tokens,
+                spaces_between_special_tokens,
+                clean_up_tokenization_spaces,
+                unknown_ids,
+                byte_fallback,
+            )
             machine = self.machine(DecodeOptions.of(dict(zip(_STREAM_OPTIONS, choice, strict=True))))
-            self._machines[choice] = choice, machine
         return TextStream(machine.after_prompt(prompt_ids))
 
-    def _remembered_machine(self, choice: tuple[object, ...]) -> StreamMachine | None:
-        """Return the machine of options that were checked before. There are 108 different ones, so all may be remembered."""
-        try:
-            found = self._machines.get(choice)
-        except TypeError:
-            return None  # what has no hash is no option
-        if found is None:
-            return None
-        known, machine = found
-        # 1 is equal to True, but is no option: only the very same values have been checked.
-        return machine if choice[0] is known[0] and choice[1] is known[1] and choice[2] is known[2] else None
+    @cached_property
+    def _usual(self) -> StreamMachine:
+        """The machine of the default options, which is not looked for each time that a stream is opened."""
+        return self.machine(_PLAIN)
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:
         """Return the text of all ids: a stream, fed at once and finished. Arguments and errors as `stream`."""
@@ -285,6 +284,8 @@ class Decoder:
             decided = replace(options, clean_up_tokenization_spaces=self.cleans_up if cleans_up is None else cleans_up)
             automaton = self._automata.get(decided)
             if automaton is None:
+                if not self._blank:
+                    self._blank = blank_texts(self.vocabulary)
                 made = Automaton(Pipeline(self.rules, self.vocabulary, decided), lambda: self.fingerprint, self._blank)
                 automaton = self._automata.setdefault(decided, made)
             self._automata[options] = automaton
@@ -295,7 +296,8 @@ class Decoder:
         return self.automaton(_PLAIN)
 
 
-_REMEMBERED = ("_blank", "_automata", "_machines", "_compiled", "_compiled_by_fields", "_stop_text", "_places", "_token_bytes")
+# Attributes that do not go to another process with a decoder.
+_REMEMBERED = ("_automata", "_blank", "_compiled", "_compiled_by_fields", "_places", "_stop_text", "_token_bytes", "_usual")
 
 
 def _key_of(fields: Mapping[str, Any]) -> tuple[object, ...] | None:

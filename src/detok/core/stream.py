@@ -60,15 +60,11 @@ class TextStream:
                 self._node = node
                 self._texts = node.texts
                 return text
-        return self._advance(as_id(token_id))
-
-    def _advance(self, token_id: int) -> str:
-        """Take an id that is not remembered here."""
+        else:
+            token_id = as_id(token_id)
         node = self._node
-        if node is node.machine.finished:
-            raise StreamFinished
-        text, after = node.machine.advance(node, token_id)
-        self._move_to(after)
+        text, self._node = node.machine.advance(node, token_id)
+        self._texts = self._node.texts
         return text
 
     def extend(self, token_ids: Iterable[SupportsIndex]) -> str:

@@ -44,17 +44,21 @@ class HuggingFaceVocabulary:
         self._tokenizer = tokenizer
         self._added = tokenizer.get_added_tokens_decoder()
         self._specials = {token.content for token in self._added.values() if token.special}
-        self._pieces: dict[int, Piece] = {}
+        # The library's own count with added tokens takes 2 ms where there are thousands of them.
+        self._size = max([tokenizer.get_vocab_size(with_added_tokens=False), *(token_id + 1 for token_id in self._added)])
+
+    def __len__(self) -> int:
+        return self._size
 
     def piece(self, token_id: int) -> Piece | None:
         """The piece behind ``token_id``, or None."""
-        piece = self._pieces.get(token_id)
-        if piece is None and 0 <= token_id < 1 << 32:
-            text = self._tokenizer.id_to_token(token_id)
-            if text is not None:
-                piece = Piece(text, special=text in self._specials, added=token_id in self._added)
-                self._pieces[token_id] = piece
-        return piece
+        text = self._tokenizer.id_to_token(token_id) if 0 <= token_id < 1 << 32 else None
+        return None if text is None else Piece(text, text in self._specials, token_id in self._added)
+
+    def ordinary(self, token_id: int) -> str | None:
+        """The token of an id from 0 on, if it is neither special nor added."""
+        text: str | None = None if token_id in self._added else self._tokenizer.id_to_token(token_id)
+        return None if text in self._specials else text
 
     def ids(self) -> Iterable[int]:
         """All ids, ascending."""

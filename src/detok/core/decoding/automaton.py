@@ -23,8 +23,10 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 from typing import Any, Protocol, SupportsIndex
 
+from ...errors import StreamFinished
 from ...ids import as_id, as_sequence
 from ..options import DecodeOptions
+from ..vocabulary import Vocabulary, ordinary_token
 from .joiners import Held
 from .pipeline import Pipeline, State
 
@@ -112,8 +114,11 @@ class StreamMachine:
         Return the text that is certain after ``token_id``, and the next node.
 
         Raises:
+            StreamFinished: It is the node after the end.
             UnknownTokenId: The id has no piece, and the options ask to be told.
         """
+        if node is self.finished:
+            raise StreamFinished
         text, state = self.pipeline.feed(node.state, token_id)
         return text, self.node(state)
 
@@ -142,13 +147,11 @@ class Automaton(StreamMachine):
 
     def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str], blank: IdleTexts) -> None:
         super().__init__(pipeline, fingerprint, blank)
+        self._ordinary = ordinary_token(pipeline.vocabulary)
         self.questions = 0
         """How often the pipeline was asked: a count of work, which tests look at."""
         # Made at once in the right size: growing lists of 150,000 entries by doubling took half of a new tokenizer's first text.
-        size = min(length_hint(pipeline.vocabulary), MAX_LISTED_ID)
-        texts: IdleTexts = [None] * size
-        if len(blank) < size:
-            blank += [None] * (size - len(blank))
+        texts = blank_texts(pipeline.vocabulary)
         self._nodes: dict[State, Node] = {}
         self._moves_left = MAX_MOVES
         self._after_last_id: dict[int, Node] = {}
@@ -157,41 +160,45 @@ class Automaton(StreamMachine):
         self.start = self.node(pipeline.start)
 
     def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
+        texts = node.texts
+        if node is self.idle and 1 < token_id < len(texts) and token_id not in node.moves:
+            text = texts[token_id]
+            if text is None:
+                # An id that nobody met: nearly all are whole characters, which takes no states to see.
+                token = self._ordinary(token_id)
+                if token is not None:
+                    text = texts[token_id] = self.pipeline.alone(token)
+            if text is not None:
+                return text, node
         move = node.moves.get(token_id)
         if move is not None:
             return move
-        if 1 < token_id < len(node.texts):
-            known = node.texts[token_id]
-            if known is not None:
-                return known, node
+        if node is self.finished:
+            raise StreamFinished
         self.questions += 1
-        piece = self.pipeline.vocabulary.piece(token_id)
-        text = None if piece is None or node is not self.idle else self.pipeline.alone(piece)
-        after = node
-        if text is None:
-            text, state = self.pipeline.feed(node.state, token_id)
-            if state != node.state:
-                after = self.node(state)
-        if piece is not None:
+        text, state = self.pipeline.feed(node.state, token_id)
+        after = node if state == node.state else self.node(state)
+        if self.pipeline.vocabulary.piece(token_id) is not None:
             self._remember(node, token_id, text, after)
         return text, after
 
     def warm(self) -> None:
         """Fill the list of the idle node, so that no stream meets an id for the first time."""
-        vocabulary, alone = self.pipeline.vocabulary, self.pipeline.alone
-        for token_id in vocabulary.ids():
-            piece = vocabulary.piece(token_id)
-            text = None if piece is None else alone(piece)
-            if text is not None:
-                self._remember(self.idle, token_id, text, self.idle)
+        texts, ordinary, alone = self.idle.texts, self._ordinary, self.pipeline.alone
+        for token_id in range(2, len(texts)):
+            token = ordinary(token_id)
+            if token is not None:
+                texts[token_id] = alone(token)
 
     def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
-        ids = as_sequence(prompt_ids, where="prompt_ids")
+        ids = prompt_ids if type(prompt_ids) is list else as_sequence(prompt_ids, where="prompt_ids")
         count = len(ids)
         if count < 2:
             return self.node(self.pipeline.after_prompt(ids)) if count else self.start
-        last = as_id(ids[count - 1], where="prompt_ids", position=count - 1)
-        before = as_id(ids[count - 2], where="prompt_ids", position=count - 2)
+        last, before = ids[count - 1], ids[count - 2]
+        if type(last) is not int or type(before) is not int:
+            last = as_id(last, where="prompt_ids", position=count - 1)
+            before = as_id(before, where="prompt_ids", position=count - 2)
         known = self._after_last_id.get(last)
         if known is not None and before in self._seen:
             return known
@@ -240,6 +247,11 @@ class Automaton(StreamMachine):
         self._moves_left = MAX_MOVES
         self._after_last_id.clear()
         self._seen.clear()
+
+
+def blank_texts(vocabulary: Vocabulary) -> IdleTexts:
+    """Return a list without texts, as long as the vocabulary says that it is."""
+    return [None] * min(length_hint(vocabulary), MAX_LISTED_ID)
 
 
 def _grow(texts: IdleTexts, token_id: int) -> None:

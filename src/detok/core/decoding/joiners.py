@@ -62,7 +62,7 @@ class Joiner(Protocol[State]):
         """Return what is held, and why."""
 
     def alone(self, token: Any, /) -> str | None:
-        """Return the text of a token that leads from the idle state back to it; None if it does not, or if the tail has rules."""
+        """Return the text of a token that leads from the idle state back to it; None if it does not, or if that is not plain."""
 
     def resets(self, tokens: Sequence[Any], /) -> bool:
         """Whether the state after these tokens, at least one, is the same whatever came before them."""
@@ -112,6 +112,7 @@ class OneAfterAnother:
         self._bytes_in = bytes_in
         self._invalid = invalid
         self._decode = _DECODE[invalid]
+        self._has_no_rules = tail.is_empty
 
     def feed(self, state: Pending, token: Token) -> tuple[str, Pending]:
         data = self._bytes_in(token)
@@ -144,13 +145,12 @@ class OneAfterAnother:
         return (held.encode() + state.bytes, INCOMPLETE) if state.bytes else held_by_rules(held)
 
     def alone(self, token: Token) -> str | None:
-        if not self._tail.is_empty:
-            return None
         data = self._bytes_in(token)
-        if data is None:
-            return str(token)
-        text, pending = self._decode(b"", data)
-        return None if pending else text
+        try:
+            text = str(token) if data is None else data.decode()
+        except UnicodeDecodeError:
+            return None
+        return text if self._has_no_rules else self._tail.alone(text)
 
     def resets(self, tokens: Sequence[Token]) -> bool:
         if self._bytes_in(tokens[0]) is None:

@@ -40,6 +40,10 @@ class TokenStage(Generic[State]):
         """Take one token and return the tokens that are certain now, and the next state."""
         return self.middle(token), state
 
+    def idle_rule(self) -> EachRule | None:
+        """Return what becomes of a token at the idle state, if that is always one token and the state stays."""
+        return None
+
     def finish(self, state: State) -> tuple[Token, ...]:
         """Return the tokens that were held for the end."""
         return ()
@@ -60,7 +64,8 @@ class TokenStage(Generic[State]):
 class EachToken(TokenStage[None]):
     """A rule that looks at one token alone."""
 
-    start = idle = None
+    start = None
+    idle = None
 
     def __init__(self, each: EachRule) -> None:
         self.each = each
@@ -70,6 +75,9 @@ class EachToken(TokenStage[None]):
         if isinstance(stage, FirstToken):
             return FirstToken(_both(self.each, stage.first), _both(self.each, stage.rest), spaces=stage.spaces)
         return EachToken(_both(self.each, stage.each))
+
+    def idle_rule(self) -> EachRule:
+        return self.each
 
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.each(token),)
@@ -84,7 +92,8 @@ class FirstToken(TokenStage[bool]):
         spaces: Whether the difference is a space in front of all but the first.
     """
 
-    start, idle = False, True
+    start = False
+    idle = True
 
     def __init__(self, first: EachRule, rest: EachRule, *, spaces: bool = False) -> None:
         self.first, self.rest, self.spaces = first, rest, spaces
@@ -98,6 +107,9 @@ class FirstToken(TokenStage[bool]):
 
     def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
         return ((self.rest if state else self.first)(token),), True
+
+    def idle_rule(self) -> EachRule:
+        return self.rest
 
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.rest(token),)
@@ -157,7 +169,8 @@ class LeadingSpace(TokenStage[bool]):
         surfaces: Pieces that are shown as something else, literally.
     """
 
-    start, idle = False, True
+    start = False
+    idle = True
 
     def __init__(self, *, strips: bool, every: bool, surfaces: Mapping[str, str] = MappingProxyType({})) -> None:
         self._strips, self._every, self._surfaces = strips, every, surfaces
@@ -197,7 +210,8 @@ class HeldRuns(TokenStage[HeldRun]):
         eager: Give out each character as a token of its own; then only bad bytes are U+FFFD.
     """
 
-    start = idle = NO_RUN
+    start = NO_RUN
+    idle = NO_RUN
 
     def __init__(self, *, eager: bool) -> None:
         self._eager = eager

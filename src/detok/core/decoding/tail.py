@@ -62,6 +62,14 @@ class Tail:
         text, _ = _unseen(certain, cursor.shown)
         return text, cursor._replace(shown=certain) if text else cursor
 
+    def alone(self, text: str) -> str | None:
+        """Return what comes out of text that leads from the idle cursor back to it; None if it does not."""
+        for stage in self._stages:
+            text, state = stage.feed(stage.idle, text)
+            if state != stage.idle:
+                return None
+        return text
+
     def finish(self, cursor: Cursor) -> str:
         """Return the rest of the text."""
         text = ""
