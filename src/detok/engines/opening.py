@@ -62,7 +62,7 @@ def _over_http(module: str, dialect: str, *own: str) -> Callable[[str, dict[str,
     """An opener of a dialect, whose ``own`` options are told apart from those of the connection."""
 
     def opener(url: str, options: dict[str, Any]) -> Engine:
-        for needed in ("httpx", "msgspec"):
+        for needed in ("aiohttp", "msgspec"):
             library(needed, extra="engines", purpose=f"the engine {module}")
         spoken = _named(module, dialect)(**{name: options[name] for name in own if name in options})
         rest = {name: value for name, value in options.items() if name not in own}
