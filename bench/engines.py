@@ -41,8 +41,8 @@ BEAT = 0.001
 COUNTING, ENGINE = "a protocol that counts", "HttpEngine"
 
 HEAD = (
-    b"HTTP/1.1 200 OK\r\ndate: Mon, 30 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
-    b"transfer-encoding: chunked\r\n\r\n"
+    b"HTTP/1.1 200 OK\r\ndate: Mon, 30 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\n"
+    b"content-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 EVENT = (
     b'data: {"request_id":"generate-tokens-%d","usage":null,"choices":[{"index":0,"logprobs":null,"finish_reason":%b,'
@@ -278,7 +278,9 @@ def tokens(port: int, rounds: int) -> Section:
         ratio = Spread.of(one / floor for one, floor in zip(found, taken[COUNTING], strict=True))
         cells = [name, f"{spread.median:.1f}", f"{spread.low:.1f}–{spread.high:.1f}", f"{ratio.median:.2f}x"]
         made.append(Row(cells, {"reader": name, "microseconds": spread.record(), "ratio": ratio.record()}))
-    notes = [f"{STREAMS} streams of {TOKENS} tokens, one token each a tick of {TICK * 1e3:g} ms; requests and their ends are in it."]
+    notes = [
+        f"{STREAMS} streams of {TOKENS} tokens, one token each a tick of {TICK * 1e3:g} ms; requests and their ends are in it."
+    ]
     return Section("A token read from an engine", ("", "µs a token", "spread", "of counting"), made, notes)
 
 
@@ -311,7 +313,8 @@ def requests(port: int, rounds: int) -> Section:
             record = {"streams": streams, "connections": state, "microseconds": each.record(), "late": latest.record()}
             made.append(Row(cells, record))
     notes = [
-        f"Streams of {SHORT} tokens; the tokens are in it. Late is the processor's time in which a heartbeat of {BEAT * 1e3:g} ms waited."
+        f"Streams of {SHORT} tokens; the tokens are in it.",
+        f"Late is the processor's time in which a heartbeat of {BEAT * 1e3:g} ms waited.",
     ]
     return Section("A request to an engine", ("", "µs a request", "spread", "ms late", "at most"), made, notes)
 

@@ -11,6 +11,7 @@ import io
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -45,7 +46,7 @@ class Client:
     Certificates are checked against those that the system trusts; the environment's `SSL_CERT_FILE` names others.
 
     Args:
-        url: Where the server is; a path stands before those of requests, and a user with a password is sent as basic authentication.
+        url: Where the server is; a path stands before those of requests; a user with a password is sent, too.
         api_key: Sent as a bearer token.
         connect_timeout: Seconds for one try to connect.
         silence_timeout: Seconds in which the server has to take or send something.
@@ -58,7 +59,9 @@ class Client:
         self._base = _checked(url)
         if api_key is not None and self._base.user is not None:
             shown = str(self._base.with_user(None))
-            raise OptionError(option="url", value=shown, accepted="with an api_key it names no user: both would be sent as Authorization")
+            raise OptionError(
+                option="url", value=shown, accepted="with an api_key it names no user: both would be sent as Authorization"
+            )
         self._api_key = api_key
         self._connect_timeout = connect_timeout
         self._silence_timeout = silence_timeout
@@ -82,9 +85,16 @@ class Client:
             FAILURES: The server cannot be reached, broke off, or was silent for too long.
         """
         response = await self._answered(path, msgspec.json.encode(body))
+        # There is no connection any more if all of the answer came with its head.
+        lost = None if response.connection is None else response.connection.protocol.closed  # type: ignore[union-attr]
+        end = partial(_end_of_connection, response.content)
+        if lost is not None:
+            lost.add_done_callback(end)
         try:
             yield response
         finally:
+            if lost is not None:
+                lost.remove_done_callback(end)
             # One that was read to its end has given its connection back already.
             response.close()
 
@@ -130,6 +140,18 @@ class Client:
                 timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_timeout, sock_read=self._silence_timeout),
             )
         return self._made
+
+
+def _end_of_connection(content: aiohttp.StreamReader, lost: asyncio.Future[None]) -> None:
+    """
+    Have whoever reads an answer know that nothing more comes.
+
+    aiohttp (3.14) closes the connection at a chunk that is none, and leaves the reader waiting for ever.
+    """
+    if not lost.cancelled():
+        lost.exception()
+    if not content.is_eof() and content.exception() is None:
+        content.set_exception(aiohttp.ClientPayloadError("the connection was closed within the answer"))
 
 
 def check_json(sampling: Mapping[str, Any]) -> None:

@@ -20,14 +20,13 @@ class Openings:
     ...     async def one(number):
     ...         await openings.turn()
     ...         through.append(number)
-    ...     async with asyncio.TaskGroup() as group:
-    ...         tasks = [group.create_task(one(number)) for number in range(5)]
-    ...         while len(through) < 5:
-    ...             await asyncio.sleep(0)
-    ...             print(through)
+    ...     tasks = [asyncio.create_task(one(number)) for number in range(5)]
+    ...     await asyncio.sleep(0)
+    ...     print(through)
+    ...     await asyncio.wait(tasks)
+    ...     print(through)
     >>> asyncio.run(example())
     [0, 1]
-    [0, 1, 2, 3]
     [0, 1, 2, 3, 4]
     """
 
