@@ -42,7 +42,7 @@ app = typer.Typer(
     # The panels of rich cut long option names off on a terminal of 80 columns.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all is well, 1 `check` found a difference, 2 wrong usage or input.",
+    epilog="Exit codes: 0 all is well, 1 `check` found a difference, 2 wrong usage or input, 3 the engine of `serve` died.",
 )
 
 

@@ -1,0 +1,242 @@
+"""
+vLLM's engine core, of which detok is the only front: no HTTP between the two, and one message a step for all requests.
+
+What speaks with the core is in `vllm_core_client`; here is what an engine of detok makes of it, without a line of vLLM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from itertools import count
+from math import isnan
+from typing import Any, Protocol
+
+from ..core.request.logprobs import Logprob
+from ..errors import DuplicateRequest, EngineError
+from .base import EngineOutput, EngineRequest
+from .dialect import finish_reason
+from .sampling import prompt_of, sampling_of
+from .vllm_core_stats import CoreStats, MetricsRegistry
+
+__all__ = ["Core", "Refusal", "VllmCoreEngine"]
+
+# vLLM's FinishReason, an integer on the wire.
+_REASONS = ("stop", "length", "abort", "error", "repetition")
+
+# What vLLM's own servers write for a number that JSON has not.
+_LEAST = -9999.0
+
+logger = logging.getLogger("detok.engines")
+
+
+class Refusal(ValueError):
+    """vLLM does not take a request, and says why."""
+
+    def __init__(self, message: str, *, param: str | None = None, status: int = 400) -> None:
+        super().__init__(message)
+        self.message, self.param, self.status = message, param, status
+
+
+class Core(Protocol):
+    """An engine core that runs, and what validates requests for it."""
+
+    model: str
+    """What it was started with."""
+    max_model_len: int
+    """Tokens of prompt and output together."""
+
+    @property
+    def dead(self) -> bool:
+        """Whether its process has ended, though nobody asked it to."""
+        ...
+
+    async def make(self, request_id: str, prompt: list[int], sampling: dict[str, Any]) -> Any:
+        """
+        Return a request as the core takes it, with all that the model's generation_config.json and vLLM's defaults add.
+
+        Raises:
+            Refusal: It cannot be.
+        """
+        ...
+
+    async def add(self, request: Any) -> None:
+        """Send a request."""
+        ...
+
+    async def step(self) -> Any:
+        """Return the next `EngineCoreOutputs`; raise if there will be none."""
+        ...
+
+    async def abort(self, request_ids: list[str]) -> None:
+        """Have the core stop requests."""
+        ...
+
+    def shutdown(self) -> None:
+        """End the core's processes, which takes a moment. A `step` that somebody waits for raises."""
+        ...
+
+
+class VllmCoreEngine:
+    """
+    vLLM 0.32's engine core as an engine. It belongs to one event loop.
+
+    A core that dies ends all requests with an error, and `died` says so: it is not started again here.
+
+    Args:
+        core: One that runs.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.name = f"vllm-core ({core.model})"
+        self.max_model_len = core.max_model_len
+        self._core = core
+        self._numbers = count()
+        # The core knows a request by an id of its own, so that late outputs of one that was aborted are never those of another.
+        self._inner: dict[str, str] = {}
+        self._outer: dict[str, str] = {}
+        self._failure: str | None = None
+        self._closed = False
+        self._stats = CoreStats()
+
+    @property
+    def died(self) -> str | None:
+        """Why there will be no output any more, if nobody asked for that."""
+        if self._failure is None and not self._closed and self._core.dead:
+            self._failure = _DIED
+        return self._failure
+
+    def watch(self, registry: MetricsRegistry, **labels: str) -> None:
+        """Add the scheduler's statistics to metrics, under vLLM's names."""
+        self._stats.watch(registry, **labels)
+
+    async def submit(self, request: EngineRequest) -> None:
+        """Begin a request. See `Engine.submit`."""
+        if self._closed:
+            raise EngineError("the engine is closed", engine=self.name)
+        if self.died:
+            raise EngineError(_DIED, engine=self.name, status=503)
+        name = request.request_id
+        if name in self._inner:
+            raise DuplicateRequest(name)
+        prompt, sampling = prompt_of(request), sampling_of(request)
+        inner = self._inner[name] = f"{name}-{next(self._numbers)}"
+        try:
+            made = await self._core.make(inner, prompt, sampling)
+            if self._inner.get(name) != inner:
+                return  # aborted meanwhile
+            self._outer[inner] = name
+            await self._core.add(made)
+        except Refusal as error:
+            self._forget(name, inner)
+            refused = EngineError(
+                error.message, engine=self.name, status=error.status, type="BadRequestError", param=error.param
+            )
+            raise refused from error
+        except BaseException as error:
+            if self._forget(name, inner):
+                await self._tell([inner])
+            if not isinstance(error, Exception):
+                raise
+            logger.exception("submitting %s to %s failed", name, self.name)
+            raise EngineError("the engine did not take the request; detok's log says why", engine=self.name) from error
+
+    async def outputs(self) -> AsyncIterator[list[EngineOutput]]:
+        """Give batches, one a step. See `Engine.outputs`."""
+        while not self._closed:
+            try:
+                step = await self._core.step()
+                batch = self._batch(step.outputs)
+                self._stats.take(step)
+            except Exception as error:
+                if self._closed:
+                    return
+                logger.exception("%s has died", self.name)
+                self._failure = _DIED
+                names, self._inner, self._outer = [*self._inner], {}, {}
+                if names:
+                    yield [
+                        EngineOutput(request_id=name, finish_reason="error", error=_DIED, error_status=503) for name in names
+                    ]
+                raise EngineError(_DIED, engine=self.name, status=503) from error
+            if batch:
+                yield batch
+
+    async def abort(self, request_ids: Sequence[str]) -> None:
+        """Stop requests. See `Engine.abort`."""
+        found = [inner for name in dict.fromkeys(request_ids) if (inner := self._inner.get(name)) is not None]
+        sent = [inner for inner in found if inner in self._outer]
+        for name in request_ids:
+            self._forget(name, self._inner.get(name))
+        await self._tell(sent)
+
+    async def close(self) -> None:
+        """Abort all requests and end the core. See `Engine.close`."""
+        if self._closed:
+            return
+        await self.abort([*self._inner])
+        self._closed = True
+        await asyncio.to_thread(self._core.shutdown)
+
+    def _forget(self, name: str, inner: str | None) -> bool:
+        """Take out a request; say whether the core may have it."""
+        if inner is None or self._inner.get(name) != inner:
+            return False
+        del self._inner[name]
+        return self._outer.pop(inner, None) is not None
+
+    async def _tell(self, inner: list[str]) -> None:
+        if inner and not self._core.dead:
+            await self._core.abort(inner)
+
+    def _batch(self, rows: Sequence[Any]) -> list[EngineOutput]:
+        """Return what a step gave the requests that are still open."""
+        outer = self._outer
+        batch = []
+        for row in rows:
+            name = outer.get(row.request_id)
+            if name is None:
+                continue
+            if row.finish_reason is None and row.new_logprobs is None and row.new_prompt_logprobs_tensors is None:
+                batch.append(EngineOutput(request_id=name, token_ids=row.new_token_ids))
+            else:
+                batch.append(_output(name, row))
+                if row.finish_reason is not None:
+                    self._forget(name, row.request_id)
+        return batch
+
+
+_DIED = "the engine has died"
+
+
+def _output(name: str, row: Any) -> EngineOutput:
+    """Return a row that says more than its ids."""
+    word = None if row.finish_reason is None else _REASONS[row.finish_reason]
+    reason, stop = finish_reason(word, row.stop_reason)
+    return EngineOutput(
+        request_id=name,
+        token_ids=row.new_token_ids,
+        logprobs=None if row.new_logprobs is None else _logprobs(*row.new_logprobs[:3]),
+        prompt_logprobs=None if row.new_prompt_logprobs_tensors is None else _logprobs(*row.new_prompt_logprobs_tensors[:3]),
+        finish_reason=reason,
+        stop_reason=stop,
+        error="the engine ended the request with an error" if reason == "error" else None,
+    )
+
+
+def _logprobs(token_ids: Any, logprobs: Any, ranks: Any) -> list[Logprob]:
+    """
+    Return the entry of each token.
+
+    Args:
+        token_ids: An array: a row for each token, which begins with the token itself and goes on with the alternatives.
+        logprobs: An array of the same shape.
+        ranks: Of the tokens themselves.
+    """
+    rows = zip(token_ids.tolist(), logprobs.tolist(), ranks.tolist(), strict=True)
+    entries = []
+    for ids, numbers, rank in rows:
+        own, *others = (_LEAST if isnan(number) else max(number, _LEAST) for number in numbers)
+        entries.append(Logprob(own, rank, tuple(zip(ids[1:], others, strict=True))))
+    return entries
