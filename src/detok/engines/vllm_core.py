@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from itertools import count
 from math import isnan
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..core.request.logprobs import Logprob
 from ..errors import DuplicateRequest, EngineError
@@ -95,7 +95,7 @@ class VllmCoreEngine:
         self._numbers = count()
         # The core knows a request by an id of its own, so that late outputs of one that was aborted are never those of another.
         self._inner: dict[str, str] = {}
-        self._outer: dict[str, str] = {}
+        self._outer: dict[str, _Open] = {}
         self._failure: str | None = None
         self._closed = False
         self._stats = CoreStats()
@@ -126,7 +126,7 @@ class VllmCoreEngine:
             made = await self._core.make(inner, prompt, sampling)
             if self._inner.get(name) != inner:
                 return  # aborted meanwhile
-            self._outer[inner] = name
+            self._outer[inner] = _Open(name, sampling.get("logprobs"), sampling.get("prompt_logprobs"))
             await self._core.add(made)
         except Refusal as error:
             self._forget(name, inner)
@@ -195,48 +195,59 @@ class VllmCoreEngine:
         outer = self._outer
         batch = []
         for row in rows:
-            name = outer.get(row.request_id)
-            if name is None:
+            one = outer.get(row.request_id)
+            if one is None:
                 continue
             if row.finish_reason is None and row.new_logprobs is None and row.new_prompt_logprobs_tensors is None:
-                batch.append(EngineOutput(request_id=name, token_ids=row.new_token_ids))
+                batch.append(EngineOutput(request_id=one.name, token_ids=row.new_token_ids))
             else:
-                batch.append(_output(name, row))
+                batch.append(_output(one, row))
                 if row.finish_reason is not None:
-                    self._forget(name, row.request_id)
+                    self._forget(one.name, row.request_id)
         return batch
 
 
 _DIED = "the engine has died"
 
 
-def _output(name: str, row: Any) -> EngineOutput:
+class _Open(NamedTuple):
+    """A request that the core has."""
+
+    name: str
+    logprobs: int | None
+    prompt_logprobs: int | None
+    """How many alternatives were asked for; -1 for all."""
+
+
+def _output(one: _Open, row: Any) -> EngineOutput:
     """Return a row that says more than its ids."""
     word = None if row.finish_reason is None else _REASONS[row.finish_reason]
     reason, stop = finish_reason(word, row.stop_reason)
     return EngineOutput(
-        request_id=name,
+        request_id=one.name,
         token_ids=row.new_token_ids,
-        logprobs=None if row.new_logprobs is None else _logprobs(*row.new_logprobs[:3]),
-        prompt_logprobs=None if row.new_prompt_logprobs_tensors is None else _logprobs(*row.new_prompt_logprobs_tensors[:3]),
+        logprobs=_logprobs(row.new_logprobs, one.logprobs),
+        prompt_logprobs=_logprobs(row.new_prompt_logprobs_tensors, one.prompt_logprobs),
         finish_reason=reason,
         stop_reason=stop,
         error="the engine ended the request with an error" if reason == "error" else None,
     )
 
 
-def _logprobs(token_ids: Any, logprobs: Any, ranks: Any) -> list[Logprob]:
+def _logprobs(arrays: Sequence[Any] | None, asked: int | None) -> list[Logprob] | None:
     """
     Return the entry of each token.
 
     Args:
-        token_ids: An array: a row for each token, which begins with the token itself and goes on with the alternatives.
-        logprobs: An array of the same shape.
-        ranks: Of the tokens themselves.
+        arrays: Ids, logprobs and ranks, and what is of no use here. The first two have a row for each token, which begins with the
+            token itself and goes on with the alternatives: as many as the request of the step that asked for most has.
+        asked: How many alternatives this request asked for; -1 for all.
     """
-    rows = zip(token_ids.tolist(), logprobs.tolist(), ranks.tolist(), strict=True)
+    if arrays is None or asked is None:
+        return None
+    columns = None if asked == -1 else asked + 1
     entries = []
-    for ids, numbers, rank in rows:
-        own, *others = (_LEAST if isnan(number) else max(number, _LEAST) for number in numbers)
-        entries.append(Logprob(own, rank, tuple(zip(ids[1:], others, strict=True))))
+    for ids, numbers, rank in zip(*(part.tolist() for part in arrays[:3]), strict=True):
+        own, *others = (_LEAST if isnan(number) else max(number, _LEAST) for number in numbers[:columns])
+        entries.append(Logprob(own, rank, tuple(zip(ids[1:columns], others, strict=True))))
     return entries
