@@ -1,8 +1,8 @@
 """
 Record what vLLM's engine core sends, for the tests of the engine `vllm-core`.
 
-Use, with a Python that has vLLM: ``python -m scripts.record_vllm_core MODEL FILE [NAME=VALUE ...]``, with vLLM's engine arguments as
-JSON. Each line of the file is one `EngineCoreOutputs`, of what detok reads of it. A tiny model with random weights is the best one.
+Use, with a Python that has vLLM: ``python -m scripts.record_vllm_core MODEL FILE [NAME=VALUE ...]``, with vLLM's engine arguments
+as JSON. Each line of the file is what detok reads of one `EngineCoreOutputs`. A tiny model with random weights is the best one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "forbidden": {"max_tokens": 2, "logprobs": 3, "allowed_token_ids": [5, 6], "temperature": 1.0, "seed": 3},
     "stop-id": {"max_tokens": 50, "allowed_token_ids": [5, 6], "stop_token_ids": [6], "temperature": 1.0, "seed": 2},
     "choice": {"max_tokens": 20, "structured_outputs": {"choice": ["yes", "no"]}, "temperature": 0.0},
-    "repeated": {"max_tokens": 30, "logit_bias": {"5": 100}, "temperature": 0.0, "ignore_eos": True},
+    "repeated": {"max_tokens": 30, "allowed_token_ids": [5], "temperature": 0.0, "ignore_eos": True},
     "urgent": {"max_tokens": 2, "priority": -1, "cache_salt": "salt", "temperature": 0.0, "ignore_eos": True},
     "long": {"max_tokens": 2000, "temperature": 1.0, "seed": 4, "ignore_eos": True},
 }

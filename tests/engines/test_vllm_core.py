@@ -44,7 +44,9 @@ def step(*rows: Row, stats: dict[str, Any] | None = None, engine_index: int = 0)
     outputs = []
     for one in rows:
         made = SimpleNamespace(**one)
-        made.new_logprobs, made.new_prompt_logprobs_tensors = map(arrays, (one["new_logprobs"], one["new_prompt_logprobs_tensors"]))
+        made.new_logprobs, made.new_prompt_logprobs_tensors = map(
+            arrays, (one["new_logprobs"], one["new_prompt_logprobs_tensors"])
+        )
         made.events = [SimpleNamespace(type=kind) for kind in one["events"]]
         prompt = one["num_prompt_tokens"]
         made.prefill_stats = None if prompt is None else SimpleNamespace(num_prompt_tokens=prompt)
@@ -207,6 +209,25 @@ def test_recorded_logprobs_of_the_prompt_come_once() -> None:
     run(main())
 
 
+def test_recorded_speculation_gives_several_ids_in_a_step() -> None:
+    """Text is none of a step's business: all ids come, in order, and the drafts are counted."""
+
+    async def main() -> None:
+        _, engine, outputs = await outputs_of("vllm-core-speculation.jsonl")
+        lines = (RECORDINGS / "vllm-core-speculation.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = [found for line in lines for found in json.loads(line)["outputs"] if found["request_id"] == "repeated-7"]
+        sent = [token_id for found in rows for token_id in found["new_token_ids"]]
+        assert (ids_of(outputs["repeated"]), len(sent)) == (sent, 30)
+        assert max(len(output.token_ids) for output in outputs["repeated"]) == 4
+        assert outputs["repeated"][-1].finish_reason == "length"
+        registry = Registry()
+        engine.watch(registry)
+        accepted = next(line for line in registry.text().splitlines() if line.startswith("vllm:spec_decode_num_accepted"))
+        assert float(accepted.rpartition(" ")[2]) > 0
+
+    run(main())
+
+
 def test_recorded_statistics_are_metrics_under_vllms_names() -> None:
     """What the scheduler says now, and sums of what it said."""
 
@@ -241,8 +262,12 @@ def test_statistics_of_several_cores_and_of_speculation() -> None:
     async def main() -> None:
         spec = {"num_drafts": 2, "num_draft_tokens": 6, "num_accepted_tokens": 4}
         stats = {
-            **{"num_running_reqs": 3, "num_waiting_reqs": 4, "num_skipped_waiting_reqs": 1, "kv_cache_usage": 0.5},
-            **{"prefix_cache_stats": {"queries": 10, "hits": 5}, "spec_decoding_stats": spec},
+            "num_running_reqs": 3,
+            "num_waiting_reqs": 4,
+            "num_skipped_waiting_reqs": 1,
+            "kv_cache_usage": 0.5,
+            "prefix_cache_stats": {"queries": 10, "hits": 5},
+            "spec_decoding_stats": spec,
         }
         core = FakeCore([step(row("x", events=[3]), stats=stats), step(stats=stats, engine_index=2), step(row("a-0", 1))])
         engine, registry = VllmCoreEngine(core), Registry()
@@ -315,7 +340,15 @@ def test_what_the_core_is_asked_is_ids_and_sampling() -> None:
     async def main() -> None:
         core = FakeCore()
         engine = VllmCoreEngine(core)
-        sampling = {"max_tokens": 5, "stop": ["x"], "n": 1, "seed": None, "priority": 3, "cache_salt": "s", "skip_special_tokens": True}
+        sampling = {
+            "max_tokens": 5,
+            "stop": ["x"],
+            "n": 1,
+            "seed": None,
+            "priority": 3,
+            "cache_salt": "s",
+            "skip_special_tokens": True,
+        }
         await engine.submit(request(prompt=(7, 8), **sampling))
         assert core.added == [("a-0", [7, 8], {"max_tokens": 5, "priority": 3, "cache_salt": "s"})]
 
@@ -526,5 +559,3 @@ def test_missing_vllm_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingExtra, match=r"detok\[vllm\]"):
         open_engine("vllm-core:tiny")
-
-

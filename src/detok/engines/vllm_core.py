@@ -130,9 +130,7 @@ class VllmCoreEngine:
             await self._core.add(made)
         except Refusal as error:
             self._forget(name, inner)
-            refused = EngineError(
-                error.message, engine=self.name, status=error.status, type="BadRequestError", param=error.param
-            )
+            refused = EngineError(error.message, engine=self.name, status=error.status, type="BadRequestError", param=error.param)
             raise refused from error
         except BaseException as error:
             if self._forget(name, inner):
@@ -156,9 +154,7 @@ class VllmCoreEngine:
                 self._failure = _DIED
                 names, self._inner, self._outer = [*self._inner], {}, {}
                 if names:
-                    yield [
-                        EngineOutput(request_id=name, finish_reason="error", error=_DIED, error_status=503) for name in names
-                    ]
+                    yield [EngineOutput(request_id=name, finish_reason="error", error=_DIED, error_status=503) for name in names]
                 raise EngineError(_DIED, engine=self.name, status=503) from error
             if batch:
                 yield batch
@@ -239,8 +235,8 @@ def _logprobs(arrays: Sequence[Any] | None, asked: int | None) -> list[Logprob] 
     Return the entry of each token.
 
     Args:
-        arrays: Ids, logprobs and ranks, and what is of no use here. The first two have a row for each token, which begins with the
-            token itself and goes on with the alternatives: as many as the request of the step that asked for most has.
+        arrays: Ids, logprobs and ranks, and what is of no use here. The first two have a row for each token, which begins with
+            the token itself and goes on with the alternatives: as many as the request of the step that asked for most has.
         asked: How many alternatives this request asked for; -1 for all.
     """
     if arrays is None or asked is None:

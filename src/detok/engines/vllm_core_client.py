@@ -90,7 +90,9 @@ class VllmCore:
         if self._tasks is None:
             self._tasks = await self._client.get_supported_tasks_async()
         try:
-            beside = {name: msgspec.convert(sampling.pop(name), kind) for name, kind in _BESIDE.items() if name in sampling}
+            beside: dict[str, Any] = {
+                name: msgspec.convert(sampling.pop(name), kind) for name, kind in _BESIDE.items() if name in sampling
+            }
             # Detok makes the text, and finds stops in it.
             params = msgspec.convert({**sampling, "detokenize": False}, self._params, str_keys=True)
             lora = None if (name := beside.pop("lora", None)) is None else await self._adapter(name)
