@@ -2,9 +2,9 @@
 Try `detok serve --engine vllm-core:MODEL` with a real vLLM, and measure it beside vLLM's own fronts.
 
 Use, with a Python that has vLLM, on Linux: ``python -m scripts.real_vllm_core_check MODEL [RUST]``, with a directory that has
-config.json and tokenizer.json (the weights are random: a tiny model is the best one), and the path of vLLM's `vllm-rs`, if that is
+config.json and tokenizer.json (the weights are random: a tiny model is the best one), and the path of vLLM's `vllm-rs`, if it is
 to be measured, too. It starts all servers itself and prints what it found as JSON. It fails with the first text that is not what
-`tokenizers` makes of the ids, if the core still works for clients that left, and if the death of the core does not end everything.
+`tokenizers` makes of the ids, if the core still works for clients that left, and if its death does not end everything.
 """
 
 from __future__ import annotations

@@ -1,15 +1,19 @@
-"""What a request gives: text, ids, and how it ended."""
+"""What a request gives: text, ids, and how it ended; and what gathers the outputs of several steps into one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from .channels import ChannelDelta, joined_deltas
 from .logprobs import TokenLogprob
+from .options import RequestOptions
 from .segments import Segment, joined
 
-__all__ = ["END_FIELDS", "RequestOutput"]
+__all__ = ["END_FIELDS", "NOT_DUE", "OutputCollector", "RequestOutput", "SharedOutput"]
+
+# Maximum outputs that are kept apart until they are merged.
+MAX_WAITING = 1 << 10
 
 
 class RequestOutput:
@@ -27,16 +31,16 @@ class RequestOutput:
     """The stop string, pattern or token id that ended it; None for the end of sequence, and for other ends."""
 
     dropped_token_ids: Sequence[int] = ()
-    """Ids of the last step that stand behind the end."""
+    """Ids of the last step that come after the end."""
 
     retracted_tokens: int = 0
-    """So many of the last ids in outputs before stand behind it too: an open byte run is decided later than its ids come."""
+    """Number of ids in earlier outputs that come after the end too: an open byte run is decided later than its ids come."""
 
     tokens_kept: int | None = None
-    """At the end: how many ids the request has in all, up to the one that completed the stop."""
+    """At the end: number of ids that the request has in all, up to the one that completed the stop."""
 
     text_end: int | None = None
-    """At the end: how many characters the request has in all."""
+    """At the end: number of characters that the request has in all."""
 
     error: Exception | None = None
     """With ``finish_reason="error"``: what went wrong."""
@@ -57,6 +61,13 @@ class RequestOutput:
         self.text = text
         self.token_ids: list[int] = [] if token_ids is None else token_ids
 
+    @classmethod
+    def failed(cls, error: Exception) -> RequestOutput:
+        """Return the output of a request that ended with an error."""
+        output = RequestOutput()
+        output.finish_reason, output.error = "error", error
+        return output
+
     @property
     def finished(self) -> bool:
         """Whether the request has ended: the last output of it says so."""
@@ -75,42 +86,157 @@ class RequestOutput:
         """
         if later.cumulative or not self:
             return later
-        if not later:
-            return self
-        retracted = min(later.retracted_tokens, len(self.token_ids))
-        both = RequestOutput(self.text + later.text, self.token_ids[: len(self.token_ids) - retracted] + later.token_ids)
-        for field in END_FIELDS:
-            if field in later.__dict__:
-                both.__dict__[field] = later.__dict__[field]
-        if retracted:
-            both.retracted_tokens = later.retracted_tokens - retracted
-        both.logprobs = _together(self.logprobs, later.logprobs)
-        both.segments = _together(self.segments, later.segments)
-        both.channels = _together(self.channels, later.channels)
-        both.segments = None if both.segments is None else joined(both.segments)
-        both.channels = None if both.channels is None else joined_deltas(both.channels)
-        both.cumulative = self.cumulative
-        return both
+        return merged([self, later]) if later else self
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields that this output has."""
+        """Return the fields that this output has."""
         return dict(self.__dict__)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RequestOutput):
             return NotImplemented
-        return all(getattr(self, field) == getattr(other, field) for field in _FIELDS)
+        return all(getattr(self, name) == getattr(other, name) for name in _FIELDS)
 
     __hash__ = None  # type: ignore[assignment]  # it holds lists
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{field}={value!r}" for field, value in self.as_dict().items() if value is not None)
+        given = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items() if value is not None)
         return f"RequestOutput({given})"
 
 
 END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "retracted_tokens", "tokens_kept", "text_end", "error")
-_FIELDS = ("text", "token_ids", *END_FIELDS, "logprobs", "segments", "channels", "cumulative")
+
+BESIDE: Mapping[str, Callable[[list[Any]], list[Any]]] = {"logprobs": list, "segments": joined, "channels": joined_deltas}
+"""The lists that an output may have beside text and ids, each with what makes one list of several in a row."""
+
+_FIELDS = ("text", "token_ids", *END_FIELDS, *BESIDE, "cumulative")
 
 
-def _together(before: list[Any] | None, after: list[Any] | None) -> list[Any] | None:
-    return after if before is None else before if after is None else before + after
+class SharedOutput(RequestOutput):
+    """
+    The output of a usual token. Many requests share it, so it cannot be changed; ``copy.copy`` gives one that can.
+
+    Args:
+        text: What came out.
+        token_ids: What it came of.
+    """
+
+    __slots__ = ("_token_ids",)
+
+    _token_ids: tuple[int, ...]
+
+    def __init__(self, text: str, *token_ids: int) -> None:
+        self.__dict__["text"] = text
+        object.__setattr__(self, "_token_ids", token_ids)
+
+    @property
+    def token_ids(self) -> list[int]:  # type: ignore[override]  # a list of one's own, since this one is shared
+        return [*self._token_ids]
+
+    def __bool__(self) -> bool:
+        return bool(self._token_ids)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields that this output has."""
+        return {"text": self.text, "token_ids": self.token_ids}
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"many requests share this output, so its {name} cannot be set; copy.copy() gives one of your own")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RequestOutput, (self.text, self.token_ids)
+
+
+NOT_DUE = SharedOutput("")
+"""What a step gives whose text waits for more (`stream_interval`, "final")."""
+
+
+def merged(outputs: Sequence[RequestOutput]) -> RequestOutput:
+    """Return one output that says what several in a row say, none of which is cumulative but perhaps the first."""
+    ids: list[int] = []
+    retracted = 0
+    for output in outputs:
+        # A stop may cut ids that came in earlier steps; those that are not among these stay to be retracted.
+        cut = min(output.retracted_tokens, len(ids))
+        retracted += output.retracted_tokens - cut
+        del ids[len(ids) - cut :]
+        ids += output.token_ids
+    one = RequestOutput("".join([output.text for output in outputs]), ids)
+    for name in END_FIELDS:
+        if name in outputs[-1].__dict__:
+            setattr(one, name, getattr(outputs[-1], name))
+    if retracted != one.retracted_tokens:
+        one.retracted_tokens = retracted
+    for name, merge in BESIDE.items():
+        values = [value for output in outputs if (value := getattr(output, name)) is not None]
+        if values:
+            setattr(one, name, merge([item for value in values for item in value]))
+    one.cumulative = outputs[0].cumulative
+    return one
+
+
+class OutputCollector:
+    """
+    Gathers what each step gives into outputs of the kind that was asked for.
+
+    Args:
+        options: Of them, `output` and `stream_interval`.
+    """
+
+    __slots__ = ("_ids", "_interval", "_kind", "_sent", "_waiting")
+
+    def __init__(self, options: RequestOptions) -> None:
+        self._kind = options.output
+        self._interval = options.stream_interval
+        self._sent = 0
+        """Number of ids that were in outputs."""
+        self._ids = 0
+        """Number of ids that came since the last output; in all, if outputs are cumulative."""
+        self._waiting: list[RequestOutput] = []
+        """What came since the last output; in all, if outputs are cumulative."""
+
+    def add(self, new: RequestOutput) -> RequestOutput:
+        """Take what a step gave, and return what is due; an empty output if nothing is."""
+        if self._kind == "delta" and self._interval == 1:
+            return new
+        self.gather([new])
+        if not new.finished and (self._kind == "final" or not self._since_output() or self.until_due() > 0):
+            return NOT_DUE
+        output = merged(self._waiting)
+        output.cumulative = self._kind != "delta"
+        self._sent = self._ids if output.cumulative else self._sent + self._ids
+        # What is joined is joined once and for all, so that a cumulative output costs no more than its text.
+        self._waiting = [output] if output.cumulative else []
+        self._ids = self._ids if output.cumulative else 0
+        return output
+
+    def gather(self, outputs: Sequence[RequestOutput]) -> None:
+        """Take what steps gave after which no output is due."""
+        self._waiting += outputs
+        self._ids += sum([len(output.token_ids) - output.retracted_tokens for output in outputs])
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting = [merged(self._waiting)]
+
+    def _since_output(self) -> int:
+        """Return how many ids came since the last output."""
+        return self._ids - (self._sent if self._kind == "cumulative" else 0)
+
+    def until_due(self) -> int:
+        """Return how many more ids it takes at least until an output is due."""
+        if self._kind == "final":
+            return MAX_WAITING
+        return (self._interval if self._sent else 1) - self._since_output()
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return what `restore` takes."""
+        one = merged(self._waiting) if self._waiting else RequestOutput()
+        return (self._sent, self._ids, one.text, one.token_ids, *(getattr(one, name) for name in BESIDE))
+
+    def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Sequence[Any] | None) -> None:
+        """Stand where another one stood."""
+        self._sent, self._ids = sent, ids
+        one = RequestOutput(text, list(token_ids))
+        for name, values in zip(BESIDE, beside, strict=True):
+            if values is not None:
+                setattr(one, name, list(values))
+        self._waiting = [one]
