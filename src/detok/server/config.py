@@ -143,7 +143,7 @@ def _set_model(fields: dict[str, Any], model: Mapping[str, Any]) -> None:
 
 def _name(model: Mapping[str, Any]) -> str:
     """What a model is called if nobody said: a hub name is one already, of a path it is the last part."""
-    tokenizer = model.get("tokenizer")
+    tokenizer = model.get("tokenizer") or model_of(str(model.get("engine")))
     if tokenizer is None:
         return str(model.get("engine", "echo")).partition(":")[0]
     return Path(tokenizer).resolve().name if Path(tokenizer).exists() else str(tokenizer)
