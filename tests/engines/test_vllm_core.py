@@ -340,7 +340,7 @@ def test_what_the_core_is_asked_is_ids_and_sampling() -> None:
     async def main() -> None:
         core = FakeCore()
         engine = VllmCoreEngine(core)
-        sampling = {
+        sampling: dict[str, Any] = {
             "max_tokens": 5,
             "stop": ["x"],
             "n": 1,
