@@ -481,6 +481,49 @@ def test_core_that_dies_ends_all_requests_with_an_error(caplog: pytest.LogCaptur
     assert "EngineCore encountered an issue" in caplog.text
 
 
+def test_row_that_cannot_be_read_ends_its_request_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """Of a version with other reasons, say: it is logged, the core is told to stop it, and others go on."""
+
+    async def main() -> None:
+        core = FakeCore(
+            [
+                step(row("a-0", 1), row("b-1", 2)),
+                step(row("a-0", 3, finish_reason=77), row("b-1", 4)),
+                step(row("a-0", 5), row("b-1", 6, finish_reason=1)),
+            ]
+        )
+        engine = VllmCoreEngine(core)
+        for name in "ab":
+            await engine.submit(request(name))
+        outputs = await until_ended(engine, "ab")
+        assert (ids_of(outputs["a"]), outputs["a"][-1].error) == (
+            [1],
+            "an output of the engine cannot be read; detok's log says why",
+        )
+        assert (ids_of(outputs["b"]), outputs["b"][-1].finish_reason) == ([2, 4, 6], "length")
+        assert core.aborted == [["a-0"]]
+        assert engine.died is None
+
+    with caplog.at_level(logging.ERROR, logger="detok.engines"):
+        run(main())
+    assert "IndexError" in caplog.text
+
+
+def test_statistics_that_cannot_be_read_end_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    """It is said once."""
+
+    async def main() -> None:
+        odd = {"num_running": 3}
+        core = FakeCore([step(row("a-0", 1), stats=odd), step(row("a-0", 2, finish_reason=1), stats=odd)])
+        engine = VllmCoreEngine(core)
+        await engine.submit(request())
+        assert ids_of((await until_ended(engine, "a"))["a"]) == [1, 2]
+
+    with caplog.at_level(logging.ERROR, logger="detok.engines"):
+        run(main())
+    assert caplog.text.count("statistics") == 1
+
+
 def test_death_that_no_request_has_seen_is_known() -> None:
     """Vllm's client watches the process; one that was closed has not died."""
 

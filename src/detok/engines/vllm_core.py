@@ -99,6 +99,7 @@ class VllmCoreEngine:
         self._failure: str | None = None
         self._closed = False
         self._stats = CoreStats()
+        self._uncounted = 0
 
     @property
     def died(self) -> str | None:
@@ -145,8 +146,6 @@ class VllmCoreEngine:
         while not self._closed:
             try:
                 step = await self._core.step()
-                batch = self._batch(step.outputs)
-                self._stats.take(step)
             except Exception as error:
                 if self._closed:
                     return
@@ -156,6 +155,10 @@ class VllmCoreEngine:
                 if names:
                     yield [EngineOutput(request_id=name, finish_reason="error", error=_DIED, error_status=503) for name in names]
                 raise EngineError(_DIED, engine=self.name, status=503) from error
+            batch, broken = self._batch(step.outputs)
+            self._count(step)
+            if broken:
+                await self._tell(broken)
             if batch:
                 yield batch
 
@@ -186,23 +189,39 @@ class VllmCoreEngine:
         if inner and not self._core.dead:
             await self._core.abort(inner)
 
-    def _batch(self, rows: Sequence[Any]) -> list[EngineOutput]:
-        """Return what a step gave the requests that are still open."""
+    def _count(self, step: Any) -> None:
+        try:
+            self._stats.take(step)
+        except Exception:
+            # Statistics of a version that has others are no reason to end requests.
+            if not self._uncounted:
+                logger.exception("the statistics of %s cannot be read; this is said once", self.name)
+            self._uncounted += 1
+
+    def _batch(self, rows: Sequence[Any]) -> tuple[list[EngineOutput], list[str]]:
+        """Return what a step gave the requests that are still open, and which of them the core has to stop."""
         outer = self._outer
-        batch = []
+        batch, broken = [], []
         for row in rows:
             one = outer.get(row.request_id)
             if one is None:
                 continue
             if row.finish_reason is None and row.new_logprobs is None and row.new_prompt_logprobs_tensors is None:
                 batch.append(EngineOutput(request_id=one.name, token_ids=row.new_token_ids))
-            else:
-                batch.append(_output(one, row))
-                if row.finish_reason is not None:
-                    self._forget(one.name, row.request_id)
-        return batch
+                continue
+            try:
+                output = _output(one, row)
+            except Exception:
+                logger.exception("an output of %s for %s cannot be read", self.name, one.name)
+                output = EngineOutput(request_id=one.name, finish_reason="error", error=_UNREADABLE)
+                broken.append(row.request_id)
+            batch.append(output)
+            if output.finish_reason is not None:
+                self._forget(one.name, row.request_id)
+        return batch, broken
 
 
+_UNREADABLE = "an output of the engine cannot be read; detok's log says why"
 _DIED = "the engine has died"
 
 
