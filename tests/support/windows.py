@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from detok.core.decoding.automaton import Decoding, StreamMachine
-from detok.core.decoding.window import Window
 from detok.core.options import DecodeOptions
 from detok.core.stream import TextStream
 from detok.core.vocabulary import Piece
+from detok.tokenizers.window import Window
 
 
 class Made:

@@ -7,13 +7,13 @@ from typing import Any, Protocol, SupportsIndex
 
 from ..core.decoding.automaton import StreamMachine
 from ..core.decoding.rules import byte_of
-from ..core.decoding.window import Decode, Window
 from ..core.options import DecodeOptions
 from ..core.vocabulary import Piece
 from ..errors import UnknownTokenId
 from ..ids import as_ids
 from ..prompts.facts import PromptSupport
 from .tokenizer import Encoder, Library, Tokenizer
+from .window import Decode, Window
 
 __all__ = ["OpaqueTokenizer", "OwnDecode", "TokenVocabulary"]
 

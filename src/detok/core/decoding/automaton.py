@@ -28,8 +28,6 @@ from ..options import DecodeOptions
 from .joiners import Held
 from .pipeline import Pipeline, State
 
-__all__ = ["Automaton", "Decoding", "IdleTexts", "Node", "StreamMachine"]
-
 # Maximum id, exclusive, with an entry in a list: one huge id in a sparse vocabulary costs 8 MB for the list at most.
 MAX_LISTED_ID = 1 << 20
 # Maximum nodes and moves that are remembered beside the idle node's list: about 25 MB if a hostile stream fills them.

@@ -31,8 +31,6 @@ from .stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Re
 from .tail import Tail
 from .text_rules import CharRule, StripText, Substitute, TextStage, WholeText
 
-__all__ = ["AnyJoiner", "AnyTokenStage", "Stages", "compile_rules"]
-
 # A pipeline holds stages of many kinds beside each other, and hands each back the states that it gave.
 AnyTokenStage = TokenStage[Any]
 AnyJoiner = Joiner[Any]

@@ -31,9 +31,6 @@ from .joiners import Held
 from .rules import Rule, byte_of
 from .stages import Token
 
-__all__ = ["Pipeline", "State"]
-
-
 # Maximum ids that are looked at together while a prompt is read backwards: no character is longer than four bytes.
 MAX_READ_BACK = 4
 

@@ -17,8 +17,6 @@ from ..utf8 import may_begin
 from .text_rules import CharRule, CharState
 from .texts import common_prefix
 
-__all__ = ["MAX_MOVES", "Rewriter", "TooManyStates"]
-
 # A table of more moves than this would cost more to build than early text is worth; the caller holds the text instead.
 MAX_MOVES = 20_000
 

@@ -26,29 +26,6 @@ from ..utf8 import REPLACEMENT
 from .cleanup import WORDPIECE_CLEANUP, clean_up
 from .text_rules import CharRule, StripText, Substitute, TextStage, WhiteEnds
 
-__all__ = [
-    "CTC",
-    "BPEDecoder",
-    "ByteFallback",
-    "ByteLevel",
-    "Denormalizer",
-    "FirstDiffers",
-    "Fuse",
-    "JoinWithSpaces",
-    "Metaspace",
-    "OneToken",
-    "RawBytes",
-    "Replace",
-    "Rule",
-    "SentencePiece",
-    "Strip",
-    "StripEnds",
-    "WordPiece",
-    "byte_level_bytes",
-    "byte_level_spelling",
-    "byte_of",
-]
-
 TextRule = Sequence[CharRule] | TextStage[Any] | Callable[[str], str]
 """
 What a decoder is over joined text: rules over characters, which are compiled to a table; a stage; or a function over the whole

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
 from ...core.decoding.joiners import NOTHING, Held
-from ...core.decoding.window import INCOMPLETE
 from ...core.options import DecodeOptions
 from ...core.utf8 import REPLACEMENT
 from ...core.vocabulary import Vocabulary
 from ...errors import UnknownTokenId
 from ...ids import as_id
+from ...tokenizers.window import INCOMPLETE
 
 if TYPE_CHECKING:
     import tokenizers

@@ -7,13 +7,13 @@ from typing import Any, Literal, SupportsIndex, get_args
 
 from ...core.decoder import Decoder
 from ...core.decoding.automaton import Decoding, StreamMachine
-from ...core.decoding.window import Decode, Window
 from ...core.options import DecodeOptions, check_choice
 from ...core.stream import TextStream
 from ...core.vocabulary import Piece
 from ...errors import OptionError
 from ...tokenizers.opaque import OpaqueTokenizer
 from ...tokenizers.tokenizer import Tokenizer, TokenizersLibrary
+from ...tokenizers.window import Decode, Window
 from .library_stream import LibraryStream
 from .printable import PrintableWindow
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import SupportsIndex
 
 from ...core.decoding.joiners import NOTHING, Held
-from ...core.decoding.window import INCOMPLETE, Window, WindowState
+from ...tokenizers.window import INCOMPLETE, Window, WindowState
 
 __all__ = ["PrintableState", "PrintableWindow", "find_printable"]
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, SupportsIndex
 
-from ...errors import UnknownTokenId
-from ...ids import as_id
-from ..options import DecodeOptions, check_at_least
-from ..utf8 import REPLACEMENT
-from ..vocabulary import Vocabulary
-from .joiners import NOTHING, Held
+from ..core.decoding.joiners import NOTHING, Held
+from ..core.options import DecodeOptions, check_at_least
+from ..core.utf8 import REPLACEMENT
+from ..core.vocabulary import Vocabulary
+from ..errors import UnknownTokenId
+from ..ids import as_id
 
 __all__ = [
     "Decode",
@@ -107,6 +107,7 @@ class Window:
         Raises:
             UnknownTokenId: The id has no piece, and the options ask to be told.
         """
+        state = WindowState(*state)  # one from a snapshot is a plain tuple
         if not self._enters(token_id):
             if self.options.unknown_ids == "replace" and self._vocabulary.piece(token_id) is None:
                 return self.finish(state) + REPLACEMENT, self._commit(state)
@@ -141,6 +142,7 @@ class Window:
         return piece is not None and not (piece.special and self.options.skip_special_tokens)
 
     def _new_text(self, state: WindowState) -> str:
+        state = WindowState(*state)
         if len(state.ids) == state.read:
             return ""
         return self._decode(state.ids)[len(state.context) :]
