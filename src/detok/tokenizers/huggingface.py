@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
-from ..errors import SourceError, UnknownDecoder
+from ..errors import OptionError, SourceError, UnknownDecoder
 from ..prompts.facts import PromptFacts, PromptSupport
+from . import auto
 from .decoder_json import rules_of
 from .decodestream import LibraryStream
 from .encoders import EncoderName, FastestEncoder, LibraryEncoder
-from .huggingface_config import TokenizerConfig, read_config
+from .huggingface_config import TokenizerConfig
 from .huggingface_plain import PlainPieces
 from .prompt_files import facts_of_config
 from .reading import Once, library
@@ -33,12 +34,19 @@ ACCEPTED = "a tokenizer.json of the Hugging Face tokenizers library was expected
 SMALL_VOCABULARY = 65_536
 
 
+# A token that is nothing on its own is tried beside so many others.
+TRIED = 64
+
+
 class HuggingFaceVocabulary:
     """
     The pieces of a ``tokenizers.Tokenizer``, read as ids are met.
 
     ``id_to_token`` asks the added vocabulary first, then the model, as the library's own decode does, and gives an added token's
     *normalised* content where the library looks it up by that; such a special token is not skipped.
+
+    Special is what the library skips. It keeps a set of contents that were special once: a token that is added again as not
+    special is skipped all the same, and its flags do not tell. So the library is asked.
     """
 
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
@@ -53,9 +61,28 @@ class HuggingFaceVocabulary:
         if piece is None and 0 <= token_id < 1 << 32:
             text = self._tokenizer.id_to_token(token_id)
             if text is not None:
-                piece = Piece(text, special=text in self._specials, added=token_id in self._added)
+                added = token_id in self._added
+                special = text in self._specials or (added and self._is_skipped(token_id))
+                piece = Piece(text, special=special, added=added)
                 self._pieces[token_id] = piece
         return piece
+
+    def _is_skipped(self, token_id: int) -> bool:
+        """Whether the library leaves a token out. Where it is nothing on its own, a neighbour shows whether it was there."""
+        decode = self._tokenizer.decode
+        for ids in ([token_id], *self._neighbourhoods(token_id)):
+            kept = decode(ids, skip_special_tokens=False)
+            if kept != decode(ids, skip_special_tokens=True):
+                return True
+            if kept and len(ids) == 1:
+                return False
+        return False
+
+    def _neighbourhoods(self, token_id: int) -> Iterable[list[int]]:
+        """Lists in which a token stands before and between others that are never skipped."""
+        usual = (other for other in range(TRIED) if other not in self._added and self._tokenizer.id_to_token(other))
+        for other in usual:
+            yield from ([token_id, other], [other, token_id, other])
 
     def ids(self) -> Iterable[int]:
         """All ids, ascending."""
@@ -104,13 +131,33 @@ def from_file(path: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
 
 
 def from_directory(directory: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
-    """Load a directory with a tokenizer.json, as transformers would: with its configuration's special tokens and clean-up."""
-    config = read_config(directory)
-    tokenizer = _read(directory / "tokenizer.json")
-    added = config.missing_tokens(tokenizer)
-    if added:
-        tokenizer.add_tokens(added)
-    return from_object(tokenizer, source=str(directory), config=config, directory=directory, encoder=encoder)
+    """
+    Load a directory with a tokenizer.json as AutoTokenizer of transformers would, by detok's own rules.
+
+    A class that builds its tokenizer itself, and that detok has no rules for, is made by transformers where that is installed.
+
+    Raises:
+        SourceError: A file is damaged, or the tokenizer is code of its own.
+        OptionError: An encoder is insisted on, and transformers makes the tokenizer.
+    """
+    chosen, file = auto.class_of(directory), _library_reads(directory / "tokenizer.json")
+    if auto.needs_transformers(chosen, file):
+        from . import transformers
+
+        if encoder != "auto":
+            why = f"transformers makes this {chosen.name}, and encodes itself; take 'auto'"
+            raise OptionError(option="encoder", value=encoder, accepted=why)
+        return transformers.from_directory(directory)
+    built = auto.build(directory, chosen, file)
+    values = {**built.values, **{name: str(token) for name, token in built.named.by_name.items()}}
+    return from_object(
+        _unlimited(built.tokenizer),
+        source=str(directory),
+        config=TokenizerConfig(values),
+        directory=directory,
+        encoder=encoder,
+        remarks=built.remarks,
+    )
 
 
 def is_tokenizer_object(source: object) -> bool:
@@ -127,6 +174,7 @@ def from_object(
     config: TokenizerConfig | None = None,
     directory: Path | None = None,
     encoder: EncoderName = "auto",
+    remarks: Sequence[str] = (),
 ) -> Tokenizer:
     """Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more."""
     _refuse_shared_ids(tokenizer, source)
@@ -140,6 +188,7 @@ def from_object(
         cleans_up=cleans_up,
         source=source,
         decode_stream=partial(LibraryStream, tokenizer, vocabulary),
+        remarks=remarks,
         prompts=PromptSupport(
             facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
             plain=PlainPieces(Once.given(tokenizer)),
@@ -158,12 +207,19 @@ def _library() -> Any:
 
 
 def _read(path: Path) -> Any:
+    return _unlimited(_library_reads(path))
+
+
+def _library_reads(path: Path) -> Any:
     tokenizers = _library()
     try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises Exception itself, for every fault of a file
-        tokenizer = _second_try(path, tokenizers, error)
-    # A file may carry the truncation and padding of its training; a serving stack wants all of its text, and nothing else.
+        return _second_try(path, tokenizers, error)
+
+
+def _unlimited(tokenizer: Any) -> Any:
+    """A file may carry the truncation and padding of its training; a serving stack wants all of its text, and nothing else."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

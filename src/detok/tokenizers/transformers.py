@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -163,7 +164,7 @@ def _from_fast(source: Any, name: str) -> Tokenizer:
     """By the rules of its ``tokenizers.Tokenizer``; but if it has a decode of its own, by those rules that say the same."""
     backend = source.backend_tokenizer
     flags = {flag: getattr(source, flag, False) for flag in ("clean_up_tokenization_spaces", FORCED_CLEAN_UP)}
-    base = huggingface.from_object(backend, source=name, config=TokenizerConfig(flags))
+    base = huggingface.from_object(backend, source=name, config=TokenizerConfig(flags, version("transformers")))
     judge = OwnLibrary(source, base.vocabulary, backend.get_vocab(with_added_tokens=False))
     candidates: list[Sequence[Rule]] = [base.rules]
     if suffix := getattr(backend.model, "end_of_word_suffix", None):
