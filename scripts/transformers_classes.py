@@ -7,6 +7,7 @@ With `--check` nothing is written, and the exit code is 1 if the file would have
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ def facts() -> dict[str, Any]:
     """Return what is to be written: model types and class names, as transformers has them."""
     models = dict(tokenization_auto.TOKENIZER_MAPPING_NAMES)
     classes = {name: kind for name in sorted(_names()) if (kind := _class_of(name)) is not None}
+    # The other names that end so mean the class without; which of them transformers lists depends on what it was asked before.
+    classes = {name: kind for name, kind in classes.items() if classes.get(name.removesuffix("Fast"), kind) != kind or "Fast" not in name}
     return {
         "transformers": transformers.__version__,
         "models": {name: models[name] for name in sorted(models) if models[name]},
         "configurations": sorted(configuration_auto.CONFIG_MAPPING_NAMES),
         "renamed": {name: kind for name in sorted(configuration_auto.CONFIG_MAPPING_NAMES) if (kind := _effective(name)) != name},
+        "shared": {name: kind for name in sorted(configuration_auto.CONFIG_MAPPING_NAMES) if (kind := _shared(name, models))},
         "distrusted": sorted(tokenization_auto.MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS),
         "paths": list(tokenization_auto.MODEL_IDS_TO_TOKENIZERS_BACKEND),
         "classes": classes,
@@ -57,6 +61,17 @@ def _effective(name: str) -> str:
         return str(configuration_auto.CONFIG_MAPPING[name].model_type)
     except (ImportError, AttributeError):
         return name
+
+
+def _shared(name: str, models: Mapping[str, str | None]) -> str | None:
+    """The class of a type that has none of its own, by another type with the same configuration."""
+    if models.get(_effective(name)):
+        return None
+    try:
+        found = tokenization_auto.TOKENIZER_MAPPING.get(configuration_auto.CONFIG_MAPPING[name], None)
+    except (ImportError, AttributeError):
+        return None
+    return None if found is None else str(type.__getattribute__(found, "__name__"))
 
 
 def _json(facts: dict[str, Any]) -> str:

@@ -70,6 +70,7 @@ def choose(
     wanted = named or _text(model.get("tokenizer_class")) or None
     registered = table["models"].get(model_type)
     distrusted = {model_type, _text(model.get("model_name"))} & set(table["distrusted"])
+    own = registered or table["shared"].get(model_type)
     code = _remote_code(config)
     if code is None:
         if any(fnmatch(str(source).lower(), pattern) for pattern in table["paths"]):
@@ -78,18 +79,18 @@ def choose(
             return _class(BACKEND)
         if wanted is not None and registered is not None and _plain(registered) != _plain(wanted):
             return _of_two(registered, registered if distrusted else wanted, has_tekken)
-    elif model_type not in table["distrusted"] and not (known and registered) and (named is None or _maybe_class(named) is None):
+    elif model_type not in table["distrusted"] and not (known and own) and (named is None or _maybe_class(named) is None):
         raise SourceError(
             str(source),
             found=f"its tokenizer is code of its own ({code}), which is never run",
             accepted="give its tokenizer.json as a file, or an object that was made with trust_remote_code",
         )
     if wanted is not None:
-        found = _maybe_class(wanted)
+        found = _maybe_class(str(_plain(wanted)))
         return _class(BACKEND) if found is None or found.name == "PythonBackend" else found
-    if not known or registered is None or (registered == MISTRAL and not has_tekken):
+    if not known or own is None or (own == MISTRAL and not has_tekken):
         return _class(BACKEND)
-    return _class(registered)
+    return _class(own)
 
 
 def _of_two(registered: str, wanted: str, has_tekken: bool) -> Chosen:
@@ -104,6 +105,10 @@ def _model_type(model: Mapping[str, Any]) -> tuple[str, bool]:
     """The type of the model that counts, and whether transformers knows it."""
     table = _table()
     found = _text(model.get("model_type"))
+    encoder = model.get("encoder")
+    if found == "encoder-decoder" and "tokenizer_class" not in model:
+        # The encoder's tokenizer counts; its configuration is BERT's where there is none.
+        found = _text(encoder.get("model_type")) if isinstance(encoder, Mapping) else "bert"
     if found == "mistral" and "layer_types" in model:
         found = "ministral"
     return table["renamed"].get(found, found), found in table["configurations"]
