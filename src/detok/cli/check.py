@@ -106,11 +106,15 @@ def _show(certificate: Certificate, source: list[str]) -> None:
         ("tried", f"{c.lists:,} id lists, {c.splits:,} splits, {c.comparisons:,} comparisons, seed {c.seed}"),
         ("library failed", f"on {c.library_failures:,} lists, which are not compared" if c.library_failures else "never"),
         ("shared ids", _shared(c)),
+        *([("not judged", visible(c.unjudged))] if c.unjudged else []),
+        *(("suspicious", visible(note)) for note in c.notes),
+        *([("versions", visible(c.of_versions))] if c.of_versions and c.differing else []),
         ("time", f"{c.seconds:.1f} s"),
     ]:
         facts.add_row(name, Text(value))
     often = f" in {c.differing_lists:,} lists, {c.differing / c.comparisons:.1%} of all comparisons" if c.differing else ""
-    verdict = Text(f"{'✓' if c.ok else '✗'} {c.differing:,} differences{often}", style="bold green" if c.ok else "bold red")
+    of = " of version" if c.of_versions else ""
+    verdict = Text(f"{'✓' if c.ok else '✗'} {c.differing:,} differences{of}{often}", style="bold green" if c.ok else "bold red")
     facts.add_row("result", verdict)
     console = PipeConsole(width=None, highlight=False)
     console.print(Panel(facts, title="detok check", border_style="green" if c.ok else "red"))

@@ -6,19 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..tokenizers import Tokenizer
+from ..tokenizers.tokenizer import Library
 
-__all__ = ["is_panic", "judge", "outcome_of"]
+__all__ = ["decoded", "is_panic", "judge", "outcome_of"]
 
 Result = TypeVar("Result")
 
 
 def judge(tokenizer: Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool) -> str | None:
-    """
-    Return the text of ``ids`` by the tokenizer's own library; None if the library failed.
+    """Return the text of ``ids`` by the tokenizer's own library; None if the library failed."""
+    return decoded(tokenizer.library, ids, skip_special_tokens=skip_special_tokens)
 
-    """
+
+def decoded(library: Library, ids: Sequence[int], *, skip_special_tokens: bool) -> str | None:
+    """Return the text of ``ids`` by a library; None if it failed."""
     try:
-        return tokenizer.library.decode(ids, skip_special_tokens=skip_special_tokens)
+        return library.decode(ids, skip_special_tokens=skip_special_tokens)
     except Exception:
         return None
     except BaseException as error:

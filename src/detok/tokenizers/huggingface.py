@@ -94,10 +94,19 @@ class HuggingFaceVocabulary:
 
 
 class HuggingFaceLibrary:
-    """The library's own one-shot decode; with ``cleans_up``, transformers' clean-up behind it."""
+    """
+    The library's own one-shot decode; with ``cleans_up``, transformers' clean-up after it.
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, *, cleans_up: bool) -> None:
+    Args:
+        tokenizer: The library's.
+        cleans_up: Whether there is clean-up.
+        directory: What it was made of, if that is a directory: then AutoTokenizer of transformers has the last word on it.
+    """
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, *, cleans_up: bool, directory: Path | None = None) -> None:
         import tokenizers
+
+        self.directory = directory
 
         self.name = f"tokenizers {tokenizers.__version__}" + (" and transformers' clean-up" if cleans_up else "")
         self._tokenizer = tokenizer
@@ -157,6 +166,7 @@ def from_directory(directory: Path, *, encoder: EncoderName = "auto") -> Tokeniz
         directory=directory,
         encoder=encoder,
         remarks=built.remarks,
+        judged=directory,
     )
 
 
@@ -175,8 +185,24 @@ def from_object(
     directory: Path | None = None,
     encoder: EncoderName = "auto",
     remarks: Sequence[str] = (),
+    judged: Path | None = None,
 ) -> Tokenizer:
-    """Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more."""
+    """
+    Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more.
+
+    Args:
+        tokenizer: The library's.
+        source: What to call it.
+        config: What the files beside it say.
+        directory: Where these are.
+        encoder: As `detok.load` takes it.
+        remarks: What else there is to say of it.
+        judged: The directory of which AutoTokenizer of transformers is the judge, if there is one.
+
+    Raises:
+        SourceError: A part of it cannot be.
+        UnknownDecoder: Its decoder has a type that detok does not know.
+    """
     _refuse_shared_ids(tokenizer, source)
     cleans_up = config is not None and config.cleans_up(type(tokenizer.model).__name__)
     vocabulary = HuggingFaceVocabulary(tokenizer)
@@ -184,7 +210,7 @@ def from_object(
         vocabulary,
         rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=_compile_regex),
         encoder=encoder_of(tokenizer, encoder),
-        library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
+        library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up, directory=judged),
         cleans_up=cleans_up,
         source=source,
         decode_stream=partial(LibraryStream, tokenizer, vocabulary),

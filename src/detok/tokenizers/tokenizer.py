@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from ..core.decoder import Decoder, DecodeStreamSteps
@@ -16,6 +17,7 @@ from ..prompts.drift import roundtrips
 from ..prompts.facts import PromptSupport
 from ..prompts.prompting import PromptEncoder, Prompting
 from .encoders import EncoderInfo, FastestEncoder
+from .suspicions import suspicions_of
 
 if TYPE_CHECKING:
     from ..prompts.microbatch import AsyncEncoder
@@ -75,8 +77,12 @@ class Tokenizer(Prompting, Decoder):
         decode_stream: DecodeStreamSteps | None = None,
         remarks: Sequence[str] = (),
         prompts: PromptSupport | None = None,
+        built: str = "",
     ) -> None:
         super().__init__(vocabulary, rules, cleans_up=cleans_up, decode_stream=decode_stream)
+        self.built = built
+        """What built it, where that is not detok by its own rules: "transformers 5.24.0"; part of the fingerprint."""
+
         self.library = library
         self.source = source
         self.remarks = tuple(remarks)
@@ -179,6 +185,17 @@ class Tokenizer(Prompting, Decoder):
             if piece is not None and getattr(piece, kind):
                 yield token_id
 
+    @cached_property
+    def suspicions(self) -> tuple[str, ...]:
+        """What looks like a broken export; part of `description`, and lines of `detok check`."""
+        return tuple(suspicions_of(self))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits over all that decoding depends on, and what built the tokenizer. Made when first asked for."""
+        own = super().fingerprint
+        return blake2b(f"{own} {self.built}".encode(), digest_size=16).hexdigest() if self.built else own
+
     @property
     def description(self) -> str:
         """One line: the rules that were compiled, the number of ids, what is held longer than usual; and, once it is known, which
@@ -186,7 +203,7 @@ class Tokenizer(Prompting, Decoder):
         rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
         if self.cleans_up:
             rules += ", clean-up of spaces"
-        parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
+        parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks, *self.suspicions]
         chosen = self._encoder.maybe_info if isinstance(self._encoder, FastestEncoder) else None
         if chosen is not None and chosen.refused:
             parts.append(f"encoded by {chosen.name}, since {chosen.reason}")

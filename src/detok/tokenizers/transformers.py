@@ -157,7 +157,9 @@ def from_directory(directory: Path, *, mode: Mode = "auto") -> Tokenizer:
         wants_code = "trust_remote_code" in str(error)
         found = "it needs code of its own to be run" if wants_code else f"transformers refuses it: {error}"
         raise SourceError(directory, found=found, accepted=ACCEPTED) from error
-    return from_object(source, mode=mode, name=str(directory))
+    tokenizer = from_object(source, mode=mode, name=str(directory))
+    tokenizer.built = with_version("transformers")
+    return tokenizer
 
 
 def _from_fast(source: Any, name: str) -> Tokenizer:
