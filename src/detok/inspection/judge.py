@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..tokenizers import Tokenizer
+from ..tokenizers.reading import is_panic
 from ..tokenizers.tokenizer import Library
 
 __all__ = ["decoded", "is_panic", "judge", "outcome_of"]
@@ -40,8 +41,3 @@ def outcome_of(call: Callable[[], Result]) -> Result | str:
         if not is_panic(error):
             raise
         return "raised PanicException"
-
-
-def is_panic(error: BaseException) -> bool:
-    """Whether it is a panic in Rust (Strip on a token that is too short, say), which arrives as what is no `Exception`."""
-    return type(error).__name__ == "PanicException"

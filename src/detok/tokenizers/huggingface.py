@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -16,10 +17,10 @@ from . import auto
 from .decoder_json import rules_of
 from .decodestream import LibraryStream
 from .encoders import EncoderName, FastestEncoder, LibraryEncoder
-from .huggingface_config import TokenizerConfig
+from .huggingface_config import BYTE_ORDER_MARK, TokenizerConfig
 from .huggingface_plain import PlainPieces
 from .prompt_files import facts_of_config
-from .reading import Once, library
+from .reading import Once, is_panic, library
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -158,15 +159,28 @@ def from_directory(directory: Path, *, encoder: EncoderName = "auto") -> Tokeniz
             raise OptionError(option="encoder", value=encoder, accepted=why)
         return transformers.from_directory(directory)
     built = auto.build(directory, chosen, file)
+    return of_directory(built, directory, source=str(directory), encoder=encoder)
+
+
+def of_directory(
+    built: auto.Built,
+    directory: Path,
+    *,
+    source: str,
+    encoder: EncoderName = "auto",
+    remarks: Sequence[str] = (),
+    judged: bool = True,
+) -> Tokenizer:
+    """Make a `Tokenizer` of what was built of a directory; ``judged`` by AutoTokenizer, or by the tokenizers library alone."""
     values = {**built.values, **{name: str(token) for name, token in built.named.by_name.items()}}
     return from_object(
         _unlimited(built.tokenizer),
-        source=str(directory),
+        source=source,
         config=TokenizerConfig(values),
         directory=directory,
         encoder=encoder,
-        remarks=built.remarks,
-        judged=directory,
+        remarks=[*built.remarks, *remarks],
+        judged=directory if judged else None,
     )
 
 
@@ -203,18 +217,17 @@ def from_object(
         SourceError: A part of it cannot be.
         UnknownDecoder: Its decoder has a type that detok does not know.
     """
-    _refuse_shared_ids(tokenizer, source)
     cleans_up = config is not None and config.cleans_up(type(tokenizer.model).__name__)
     vocabulary = HuggingFaceVocabulary(tokenizer)
     return Tokenizer(
         vocabulary,
-        rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=_compile_regex),
+        rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=partial(_compile_regex, source)),
         encoder=encoder_of(tokenizer, encoder),
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up, directory=judged),
         cleans_up=cleans_up,
         source=source,
         decode_stream=partial(LibraryStream, tokenizer, vocabulary),
-        remarks=remarks,
+        remarks=[*remarks, *_shared_ids(tokenizer)],
         prompts=PromptSupport(
             facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
             plain=PlainPieces(Once.given(tokenizer)),
@@ -242,6 +255,10 @@ def _library_reads(path: Path) -> Any:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises Exception itself, for every fault of a file
         return _second_try(path, tokenizers, error)
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise SourceError(path, found=f"the tokenizers library breaks down over it: {error}", accepted=ACCEPTED) from error
 
 
 def _unlimited(tokenizer: Any) -> Any:
@@ -254,7 +271,10 @@ def _unlimited(tokenizer: Any) -> Any:
 def _second_try(path: Path, tokenizers: Any, error: Exception) -> Any:
     """Say what is wrong with a file that the library refused; old forms that it no longer reads are brought up to date."""
     try:
-        content = json.loads(path.read_bytes())
+        data = path.read_bytes()
+        if data.startswith(codecs.BOM_UTF8):
+            raise SourceError(path, found=BYTE_ORDER_MARK, accepted="save it as UTF-8 without one") from error
+        content = json.loads(data)
     except OSError as fault:
         raise SourceError(path, found=f"cannot be read ({fault.strerror})", accepted=ACCEPTED) from fault
     except (ValueError, RecursionError) as fault:
@@ -267,7 +287,7 @@ def _second_try(path: Path, tokenizers: Any, error: Exception) -> Any:
         )
         raise SourceError(path, found=found, accepted=ACCEPTED) from error
     if isinstance(content.get("decoder"), dict):
-        rules_of(content["decoder"], source=path, compile_regex=_compile_regex)
+        rules_of(content["decoder"], source=path, compile_regex=partial(_compile_regex, path))
     if _modernise(content):
         try:
             return tokenizers.Tokenizer.from_str(json.dumps(content))
@@ -298,13 +318,13 @@ def _decoder_json(tokenizer: Any, source: str) -> dict[str, Any] | None:
     return decoder
 
 
-def _compile_regex(pattern: str, content: str) -> Callable[[str], str]:
+def _compile_regex(source: object, pattern: str, content: str) -> Callable[[str], str]:
     """Replace a regular expression by the library's own engine, so that no other dialect comes in."""
     tokenizers = _library()
     try:
         decode = tokenizers.decoders.Replace(tokenizers.Regex(pattern), content).decode
     except Exception as error:  # the library raises Exception itself
-        raise SourceError("decoder", found=f"the pattern {pattern!r} is refused: {error}", accepted=ACCEPTED) from error
+        raise SourceError(source, found=f"the decoder's pattern {pattern!r} is refused: {error}", accepted=ACCEPTED) from error
     return partial(_replaced, decode)
 
 
@@ -312,23 +332,24 @@ def _replaced(decode: Callable[[list[str]], str], text: str) -> str:
     return decode([text])
 
 
-def _refuse_shared_ids(tokenizer: Any, source: str) -> None:
+def _shared_ids(tokenizer: Any) -> list[str]:
     """
-    Refuse a vocabulary in which two tokens have one id: one of them could never be decoded.
+    Say which tokens have one id, if some do; as half a sentence.
 
-    Raises:
-        SourceError: Naming the tokens and the id.
+    The library loads such a vocabulary, encodes all of them and decodes one, and which one depends on the order of a hash table that
+    is another at every load. So it is loaded here too, and equals the library's object that was loaded for it.
     """
     count = tokenizer.get_vocab_size(with_added_tokens=False)
     dense = count > SMALL_VOCABULARY and tokenizer.model.id_to_token(count - 1) is not None
     if dense or not count:
-        return
-    tokens: dict[int, str] = {}
+        return []
+    tokens: dict[int, list[str]] = {}
     for token, token_id in tokenizer.get_vocab(with_added_tokens=False).items():
-        other = tokens.setdefault(token_id, token)
-        if other != token:
-            raise SourceError(
-                source,
-                found=f"two tokens have the id {token_id}: {min(other, token)!r} and {max(other, token)!r}",
-                accepted="every id may stand for one token only",
-            )
+        tokens.setdefault(token_id, []).append(token)
+    shared = sorted((token_id, sorted(names)) for token_id, names in tokens.items() if len(names) > 1)
+    if not shared:
+        return []
+    token_id, names = shared[0]
+    more = f", and {len(shared) - 1:,} more ids are shared" if len(shared) > 1 else ""
+    found = f"two tokens have the id {token_id}: {names[0]!r} and {names[1]!r}"
+    return [f"{found}; which of them is decoded may change at the next load{more}"]

@@ -6,7 +6,7 @@ merges the files, `tokens` decides which tokens are added and which are special,
 `backend` puts it together.
 """
 
-from .backend import Built, build, class_of, needs_transformers
-from .classes import FOLLOWED, Chosen
+from .backend import Built, build, build_of_lists, class_of, has_rules, needs_transformers
+from .classes import BACKEND, FOLLOWED, Chosen
 
-__all__ = ["FOLLOWED", "Built", "Chosen", "build", "class_of", "needs_transformers"]
+__all__ = ["BACKEND", "FOLLOWED", "Built", "Chosen", "build", "build_of_lists", "class_of", "has_rules", "needs_transformers"]

@@ -20,7 +20,7 @@ from .recipes import RECIPES, Parts, Recipe, put_around
 from .settings import Settings, merge
 from .tokens import Named, add_tokens, name_tokens
 
-__all__ = ["Built", "build", "class_of", "needs_transformers"]
+__all__ = ["Built", "build", "build_of_lists", "class_of", "has_rules", "needs_transformers"]
 
 ACCEPTED = "mend it, or give the tokenizer.json as a file"
 
@@ -51,26 +51,26 @@ def needs_transformers(chosen: Chosen, file: Any) -> bool:
         chosen: The class.
         file: The file's ``tokenizers.Tokenizer``. A class that makes another kind of model of it does so in ways of its own.
     """
-    recipe = RECIPES.get(chosen.name)
-    own = chosen.name in (BACKEND, MISTRAL) or (recipe is not None and recipe.fits(file.model))
+    own = chosen.name in (BACKEND, MISTRAL) or has_rules(chosen, file.model)
     return not own and find_spec("transformers") is not None
 
 
 def class_of(directory: Path) -> Chosen:
     """
-    Return the class that AutoTokenizer takes for a directory with a tokenizer.json.
+    Return the class that AutoTokenizer takes for a directory.
 
     Raises:
         SourceError: A file is damaged, or the tokenizer is code of its own.
     """
     config, _ = read_files(directory)
+    path = directory / "tokenizer.json"
     model = directory / "config.json"
     has_tekken = (directory / "tekken.json").is_file() and find_spec("mistral_common") is not None
     return choose(
         str(directory),
         config or {},
         json_object(model) if model.is_file() else {},
-        is_byte_level=lambda: b'"ByteLevel"' in (directory / "tokenizer.json").read_bytes(),
+        is_byte_level=lambda: path.is_file() and b'"ByteLevel"' in path.read_bytes(),
         has_tekken=has_tekken,
     )
 
@@ -96,13 +96,31 @@ def build(directory: Path, chosen: Chosen, file: Any) -> Built:
         recipe = None
     elif recipe is None and chosen.name != BACKEND:
         remarks.append(_unknown(chosen))
-    try:
-        return _assemble(file, content, settings, recipe, chosen, remarks, directory)
-    except SourceError:
-        raise
-    except Exception as error:  # the tokenizers library raises Exception itself
-        found = f"transformers' {chosen.name} cannot be made of it: {error}"
-        raise SourceError(str(directory), found=found, accepted=ACCEPTED) from error
+    return _made(file, content, settings, recipe, chosen, remarks, directory)
+
+
+def has_rules(chosen: Chosen, model: Any) -> bool:
+    """Whether detok has rules for what a class makes of a model of the tokenizers library."""
+    recipe = RECIPES.get(chosen.name)
+    return recipe is not None and recipe.fits(model)
+
+
+def build_of_lists(directory: Path, chosen: Chosen, model: Any) -> Built:
+    """
+    Return what a class makes of word lists, for which `has_rules`.
+
+    Args:
+        directory: Has the files beside the lists.
+        chosen: The class.
+        model: The lists, as a model of the tokenizers library. It is changed.
+
+    Raises:
+        SourceError: A file is damaged, or a special token cannot be.
+    """
+    import tokenizers
+
+    settings = _settings(directory, is_listed=False)
+    return _made(tokenizers.Tokenizer(model), Once.given({}), settings, RECIPES[chosen.name], chosen, [], directory)
 
 
 def _unknown(chosen: Chosen) -> str:
@@ -114,6 +132,18 @@ def _unknown(chosen: Chosen) -> str:
         "python": "is Python code, which may give another text",
     }[chosen.kind]
     return f"transformers' {chosen.name} {what}; install transformers to have it as AutoTokenizer has it"
+
+
+def _made(
+    file: Any, content: Once, settings: Settings, recipe: Recipe | None, chosen: Chosen, remarks: list[str], directory: Path
+) -> Built:
+    try:
+        return _assemble(file, content, settings, recipe, chosen, remarks, directory)
+    except SourceError:
+        raise
+    except Exception as error:  # the tokenizers library raises Exception itself
+        found = f"transformers' {chosen.name} cannot be made of it: {error}"
+        raise SourceError(str(directory), found=found, accepted=ACCEPTED) from error
 
 
 def _assemble(
@@ -141,13 +171,15 @@ def _assemble(
     return Built(tokenizer, chosen, values, named, remarks)
 
 
-def _settings(directory: Path) -> Settings:
+def _settings(directory: Path, *, is_listed: bool = True) -> Settings:
+    """What the files say; ``is_listed`` if there is a tokenizer.json with a list of added tokens."""
     config, special_tokens_map = read_files(directory)
     added = directory / "added_tokens.json"
     listed = json_object(added) if added.is_file() and "added_tokens_decoder" not in (config or {}) else {}
     if not all(type(token_id) is int for token_id in listed.values()):
         raise SourceError(added, found="is no object of ids", accepted="it maps the texts of added tokens to their ids")
-    return merge(config or {}, special_tokens_map or {}, listed, lambda: _listed_tokens(directory / "tokenizer.json"))
+    path = directory / "tokenizer.json" if is_listed else None
+    return merge(config or {}, special_tokens_map or {}, listed, None if path is None else lambda: _listed_tokens(path))
 
 
 def _listed_tokens(path: Path) -> list[Mapping[str, Any]]:

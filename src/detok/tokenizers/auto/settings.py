@@ -23,8 +23,9 @@ BY_NAME = "model_specific_special_tokens"
 DECLARED = "added_tokens_decoder"
 FLAGS = ("single_word", "lstrip", "rstrip")
 
+IGNORED = ("tokenizer_class", "init_inputs")
 # With a tokenizer.json, its post-processor says what stands around a text.
-IGNORED = ("tokenizer_class", "init_inputs", "add_bos_token", "add_eos_token")
+AROUND = ("add_bos_token", "add_eos_token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def merge(
     config: Mapping[str, Any],
     special_tokens_map: Mapping[str, Any],
     added_tokens: Mapping[str, int],
-    listed: Callable[[], Iterable[Mapping[str, Any]]],
+    listed: Callable[[], Iterable[Mapping[str, Any]]] | None,
 ) -> Settings:
     """
     Return the keywords.
@@ -51,9 +52,10 @@ def merge(
         config: The tokenizer_config.json.
         special_tokens_map: The special_tokens_map.json.
         added_tokens: The added_tokens.json: ids by text.
-        listed: Gives the ``added_tokens`` of the tokenizer.json; asked only if they count.
+        listed: Gives the ``added_tokens`` of the tokenizer.json, and is asked only if they count; None without such a file.
     """
-    values = {key: value for key, value in config.items() if key not in IGNORED}
+    ignored = IGNORED if listed is None else (*IGNORED, *AROUND)
+    values = {key: value for key, value in config.items() if key not in ignored}
     if OLD_EXTRA in values and not values.get(EXTRA):
         values[EXTRA] = values.pop(OLD_EXTRA)
     named = {key: values.pop(key) for key in list(values) if _is_named(key, values[key])}
@@ -66,7 +68,7 @@ def merge(
         declared = {int(token_id): token_of(token) for token_id, token in (config[DECLARED] or {}).items()}
     else:
         _take_map(values, special_tokens_map)
-        declared = _declare(values, added_tokens, listed())
+        declared = _declare(values, added_tokens, () if listed is None else listed())
     by_text = {str(token): token for _, token in declared.items()}
     values = {key: _with_tokens(value) for key, value in values.items() if key != DECLARED}
     for key in STANDARD:
