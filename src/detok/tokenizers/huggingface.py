@@ -70,14 +70,23 @@ class HuggingFaceVocabulary:
 
     def _is_skipped(self, token_id: int) -> bool:
         """Whether the library leaves a token out. Where it is nothing on its own, a neighbour shows whether it was there."""
-        decode = self._tokenizer.decode
         for ids in ([token_id], *self._neighbourhoods(token_id)):
-            kept = decode(ids, skip_special_tokens=False)
-            if kept != decode(ids, skip_special_tokens=True):
+            kept, skipped = self._decoded(ids, False), self._decoded(ids, True)
+            if None not in (kept, skipped) and kept != skipped:
                 return True
             if kept and len(ids) == 1:
                 return False
         return False
+
+    def _decoded(self, ids: list[int], skips: bool) -> str | None:
+        """What the library says; None if it breaks down, as its Strip does on a short token."""
+        try:
+            text: str = self._tokenizer.decode(ids, skip_special_tokens=skips)
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            return None
+        return text
 
     def _neighbourhoods(self, token_id: int) -> Iterable[list[int]]:
         """Lists in which a token stands before and between others that are never skipped."""
