@@ -1,6 +1,6 @@
 """Write down which tokenizer class the installed transformers takes for which model, into `src/detok/data/`.
 
-In: the installed transformers. Out: `transformers_classes.json`, by which detok chooses as AutoTokenizer does, without transformers.
+In: the installed transformers. Out: `transformers_classes.json`, by which detok chooses as AutoTokenizer does.
 With `--check` nothing is written, and the exit code is 1 if the file would have changed.
 """
 
@@ -13,7 +13,8 @@ from typing import Any
 
 import transformers
 from transformers.convert_slow_tokenizer import SLOW_TO_FAST_CONVERTERS
-from transformers.models.auto import configuration_auto, tokenization_auto
+from transformers.models.auto import tokenization_auto
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES  # type: ignore[attr-defined]  # lazy
 from transformers.tokenization_utils_tokenizers import TokenizersBackend
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "detok" / "data" / "transformers_classes.json"
@@ -22,18 +23,18 @@ FILE = Path(__file__).resolve().parent.parent / "src" / "detok" / "data" / "tran
 def facts() -> dict[str, Any]:
     """Return what is to be written: model types and class names, as transformers has them."""
     models = dict(tokenization_auto.TOKENIZER_MAPPING_NAMES)
-    classes = {name: kind for name in sorted(_names()) if (kind := _class_of(name)) is not None}
-    # The other names that end so mean the class without; which of them transformers lists depends on what it was asked before.
-    classes = {name: kind for name, kind in classes.items() if classes.get(name.removesuffix("Fast"), kind) != kind or "Fast" not in name}
+    types = sorted(CONFIG_MAPPING_NAMES)
+    classes = {name: meant for name in sorted(_names()) if (meant := _class_of(name)) is not None}
     return {
         "transformers": transformers.__version__,
         "models": {name: models[name] for name in sorted(models) if models[name]},
-        "configurations": sorted(configuration_auto.CONFIG_MAPPING_NAMES),
-        "renamed": {name: kind for name in sorted(configuration_auto.CONFIG_MAPPING_NAMES) if (kind := _effective(name)) != name},
-        "shared": {name: kind for name in sorted(configuration_auto.CONFIG_MAPPING_NAMES) if (kind := _shared(name, models))},
+        "configurations": types,
+        "renamed": {name: _effective(name) for name in types if _effective(name) != name},
+        "shared": {name: kind for name in types if (kind := _shared(name, models)) is not None},
         "distrusted": sorted(tokenization_auto.MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS),
         "paths": list(tokenization_auto.MODEL_IDS_TO_TOKENIZERS_BACKEND),
-        "classes": classes,
+        # The other names in Fast mean the class without; which of them transformers lists depends on what it was asked before.
+        "classes": {name: kind for name, kind in classes.items() if "Fast" not in name or classes.get(name[:-4], kind) != kind},
     }
 
 
@@ -58,7 +59,7 @@ def _class_of(name: str) -> list[str] | None:
 def _effective(name: str) -> str:
     """The model type that a configuration of a type has once it is loaded, mostly the same."""
     try:
-        return str(configuration_auto.CONFIG_MAPPING[name].model_type)
+        return str(CONFIG_MAPPING[name].model_type)
     except (ImportError, AttributeError):
         return name
 
@@ -68,7 +69,7 @@ def _shared(name: str, models: Mapping[str, str | None]) -> str | None:
     if models.get(_effective(name)):
         return None
     try:
-        found = tokenization_auto.TOKENIZER_MAPPING.get(configuration_auto.CONFIG_MAPPING[name], None)
+        found = tokenization_auto.TOKENIZER_MAPPING.get(CONFIG_MAPPING[name], None)
     except (ImportError, AttributeError):
         return None
     return None if found is None else str(type.__getattribute__(found, "__name__"))

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 def compared(path: Path, changes: dict[str, Any], **options: Any) -> Comparison:
     """A tokenizer and the same with changes."""
-    base = {"clean_up_tokenization_spaces": False, "decoder": {**WORDPIECE, "cleanup": False}}
+    base: dict[str, Any] = {"clean_up_tokenization_spaces": False, "decoder": {**WORDPIECE, "cleanup": False}}
     return compare(directory(path / "one", **base), directory(path / "other", **{**base, **changes}), lists=60, **options)
 
 

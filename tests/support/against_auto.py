@@ -42,7 +42,9 @@ def differences(path: Path, rng: Random, *, lists: int = 60) -> Iterator[str]:
     ours = detok.load(path)
     kind = type(theirs).__name__
     added = sorted(theirs.added_tokens_decoder)
-    ids = [*range(min(len(theirs), 100_000)), *added] if len(theirs) < 5000 else [*rng.choices(range(len(theirs)), k=2000), *added]
+    ids = (
+        [*range(min(len(theirs), 100_000)), *added] if len(theirs) < 5000 else [*rng.choices(range(len(theirs)), k=2000), *added]
+    )
     for name, one, other in [
         ("size", len(theirs), len(ours.ids)),
         ("eos", (theirs.eos_token_id,), ours.eos_token_ids[:1] or (None,)),

@@ -29,10 +29,31 @@ CLASSES = {
 }
 MORE_BYTE_LEVEL = ("RobertaTokenizer", "BartTokenizerFast", "Qwen3_5Tokenizer", "LlamaTokenizer")
 ANY_CLASS = ("PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer", "NoSuchTokenizer", "BloomTokenizerFast")
-MODELS = ("llama", "qwen2", "qwen3", "gemma3", "gpt2", "bert", "t5", "mistral", "olmo2", "phi3", "internlm2", "nonesuch", "cohere")
+MODELS = (
+    "llama",
+    "qwen2",
+    "qwen3",
+    "gemma3",
+    "gpt2",
+    "bert",
+    "t5",
+    "mistral",
+    "olmo2",
+    "phi3",
+    "internlm2",
+    "nonesuch",
+    "cohere",
+)
 REAL = {
-    **{"pgn": "byte level", "minilm": "WordPiece", "pix2tex": "byte level", "gpt-neox": "byte level", "mistral-v1": "spaced"},
-    **{"qwen3": "byte level", "llama3": "byte level", "gemma3": "spaced", "nepali-unigram": "Unigram"},
+    "pgn": "byte level",
+    "minilm": "WordPiece",
+    "pix2tex": "byte level",
+    "gpt-neox": "byte level",
+    "mistral-v1": "spaced",
+    "qwen3": "byte level",
+    "llama3": "byte level",
+    "gemma3": "spaced",
+    "nepali-unigram": "Unigram",
 }
 
 
@@ -139,9 +160,17 @@ def _config(chance: Chance, kind: str, content: Json) -> Json:
 
 
 SETTINGS: Mapping[str, Sequence[Any]] = {
-    **{"add_bos_token": (True, False), "add_eos_token": (True,), "add_prefix_space": (True, False, None), "legacy": (True, False)},
-    **{"do_lower_case": (True, False), "strip_accents": (True, False, None), "tokenize_chinese_chars": (False,)},
-    **{"split_special_tokens": (True, False), "model_max_length": (7,), "padding_side": ("left",), "extra_ids": (0, 3)},
+    "add_bos_token": (True, False),
+    "add_eos_token": (True,),
+    "add_prefix_space": (True, False, None),
+    "legacy": (True, False),
+    "do_lower_case": (True, False),
+    "strip_accents": (True, False, None),
+    "tokenize_chinese_chars": (False,),
+    "split_special_tokens": (True, False),
+    "model_max_length": (7,),
+    "padding_side": ("left",),
+    "extra_ids": (0, 3),
     "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output": (True, False),
 }
 
@@ -167,7 +196,9 @@ def _map(chance: Chance) -> Json:
     if rng.random() < 0.3:
         found["additional_special_tokens"] = chance.some(chance.text)
     if rng.random() < 0.15:
-        found["extra_special_tokens"] = rng.choice([chance.some(lambda: chance.token(marked=False)), {"image_token": chance.text()}])
+        found["extra_special_tokens"] = rng.choice(
+            [chance.some(lambda: chance.token(marked=False)), {"image_token": chance.text()}]
+        )
     return found
 
 
@@ -206,8 +237,12 @@ def _change(rng: Random, content: Json, vocabulary: Sequence[str]) -> None:
     if rng.random() < 0.15:
         pad = rng.choice((*vocabulary[:20], "<pad>", "[PAD]"))
         content["padding"] = {
-            **{"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None},
-            **{"pad_id": ids.get(pad, 0), "pad_type_id": 0, "pad_token": pad},
+            "strategy": "BatchLongest",
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": ids.get(pad, 0),
+            "pad_type_id": 0,
+            "pad_token": pad,
         }
 
 

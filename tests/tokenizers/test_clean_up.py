@@ -124,7 +124,7 @@ def test_tokens_of_the_configuration_are_added_as_transformers_does(config: dict
 @pytest.mark.parametrize(("declares", "expected"), [(False, {"▁n", "▁a", "[SEP]"}), (True, {"s", "[SEP]"})])
 def test_special_tokens_map_goes_first_where_no_tokens_are_declared(declares: bool, expected: set[str], tmp_path: Path) -> None:
     """What both say, special_tokens_map.json decides; with an added_tokens_decoder it is not read."""
-    declared = {"added_tokens_decoder": {}} if declares else {}
+    declared: dict[str, Any] = {"added_tokens_decoder": {}} if declares else {}
     folder = directory(tmp_path / "tokenizer", "Metaspace", eos_token="s", **declared)
     (folder / "special_tokens_map.json").write_text(json.dumps({"eos_token": "▁n", "bos_token": {"content": "▁a"}}))
     tokenizer, theirs = detok.load(folder), transformers_tokenizer(folder)

@@ -298,7 +298,10 @@ BAD: Mapping[str, tuple[Mapping[str, str | bytes], str, str]] = {
 
 # Files that the library loads, though they look damaged; what is said of them, and whether it is the same at each load.
 STRANGE: dict[str, tuple[dict[str, str], str]] = {
-    "a line twice": ({"vocab.txt": "[UNK]\na\nb\na\n"}, "line 4 of vocab.txt is 'a', as line 2 is, so that the id 1 has no token"),
+    "a line twice": (
+        {"vocab.txt": "[UNK]\na\nb\na\n"},
+        "line 4 of vocab.txt is 'a', as line 2 is, so that the id 1 has no token",
+    ),
     "many lines twice": (
         {"vocab.txt": "[UNK]\na\nb \na\n\u3000\n\nb\n\xa0\nx\u2028y\n"},
         "line 4 of vocab.txt is 'a', as line 2 is, so that the id 1 has no token, and 3 more",

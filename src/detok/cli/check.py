@@ -70,8 +70,8 @@ def command(
     With --encode hostile texts are encoded, alone and in a batch: each must give the ids that the library's own encode gives.
     That judges a faster encoder (`detok[fast]`), which is taken where it is installed.
 
-    With --against the same hostile ids, texts and chats go to two tokenizers. What differs is shown by its cause, and the exit code
-    is 1. A fingerprint instead of a tokenizer answers "equal", or "not shown equal" with the exit code 1.
+    With --against the same hostile ids, texts and chats go to two tokenizers. What differs is shown by its cause, and the exit
+    code is 1. A fingerprint instead of a tokenizer answers "equal", or "not shown equal" with the exit code 1.
 
     A directory of Hugging Face's is judged by AutoTokenizer of transformers, where that is installed.
     """

@@ -21,9 +21,7 @@ __all__ = ["run"]
 FINGERPRINT = re.compile(r"[0-9a-f]{16,128}")
 
 
-def run(
-    tokenizer: Tokenizer, other: str, *, lists: int, seed: int, as_json: bool, progress: Callable[[int], None]
-) -> None:
+def run(tokenizer: Tokenizer, other: str, *, lists: int, seed: int, as_json: bool, progress: Callable[[int], None]) -> None:
     """
     Compare, show, and exit with 1 if they disagree.
 
@@ -51,7 +49,10 @@ def _by_fingerprint(tokenizer: Tokenizer, other: str, *, as_json: bool) -> None:
     else:
         typer.echo(said)
         if not equal:
-            typer.echo(f"{visible(tokenizer.source)} has the fingerprint {tokenizer.fingerprint}; give the other one to see why", err=True)
+            typer.echo(
+                f"{visible(tokenizer.source)} has {tokenizer.fingerprint}; give the other tokenizer to see what differs",
+                err=True,
+            )
     if not equal:
         raise typer.Exit(1)
 

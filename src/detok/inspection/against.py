@@ -187,7 +187,7 @@ class _Run:
 
     def chats(self) -> None:
         """Render conversations by both, if both have a template."""
-        without = [one.source for one in self._both if not one.prompts.facts().chat_templates]
+        without = [one.source for one in self._both if not one.prompt_facts.chat_templates]
         if without:
             self.not_compared.append(f"chats, since {' and '.join(without)} has no template")
             return
@@ -211,4 +211,3 @@ def _decoded(tokenizer: Tokenizer, ids: Sequence[int], skips: bool) -> str:
 def _encoded(tokenizer: Tokenizer, text: str, adds: bool) -> list[int] | str:
     """The ids; of a text that is refused, why."""
     return outcome_of(lambda: tokenizer.encode(text, add_special_tokens=adds))
-

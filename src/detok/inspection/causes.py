@@ -11,8 +11,8 @@ from .judge import outcome_of
 __all__ = ["Cause", "facts_that_differ", "why_decoded_differently", "why_encoded_differently"]
 
 Cause = Literal["vocabulary", "added tokens", "special flags", "clean-up", "decoder", "encoder", "end", "template"]
-"""A part: the tokens of the model; those that were added; which tokens are skipped; the clean-up of spaces; the rules from tokens to
-text; those from text to ids; which ids end an answer; the chat template."""
+"""A part: the tokens of the model; those that were added; which tokens are skipped; the clean-up of spaces; the rules from tokens
+to text; those from text to ids; which ids end an answer; the chat template."""
 
 SHOWN = 4
 """Of ids that differ, so many are shown."""
@@ -38,7 +38,7 @@ def facts_that_differ(one: Tokenizer, other: Tokenizer) -> Iterator[tuple[Cause,
     rules = [tokenizer.description.partition(";")[0] for tokenizer in (one, other)]
     if one.rules != other.rules and rules[0] != rules[1]:
         yield "decoder", "rules of the decoder", rules[0], rules[1]
-    facts = [tokenizer.prompts.facts() for tokenizer in (one, other)]
+    facts = [tokenizer.prompt_facts for tokenizer in (one, other)]
     ends = [list(found.eos_token_ids) for found in facts]
     if all(ends) and ends[0] != ends[1]:
         yield "end", "ids that end an answer", str(ends[0]), str(ends[1])

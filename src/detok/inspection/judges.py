@@ -40,7 +40,7 @@ def judge_of(tokenizer: Tokenizer) -> Judge:
     try:
         found = AutoJudge(directory)
     except MissingExtra:
-        why = "transformers is not installed, so it is not judged what AutoTokenizer makes of the directory; pip install transformers"
+        why = "what AutoTokenizer makes of the directory, since transformers is not installed"
         return Judge(own, unjudged=why)
     except DetokError as error:
         return Judge(own, unjudged=f"what AutoTokenizer makes of the directory, since {error}")

@@ -156,7 +156,9 @@ def _spelling(kind: str, values: Mapping[str, Value], entries: Sequence[bytes]) 
         return KINDS[kind], []
     if isinstance(pre, str) and pre in SPACED_PRE_TOKENIZERS:
         return spaced, []
-    is_spaced = sum(entry.startswith("▁".encode()) for entry in entries) > sum(entry.startswith("Ġ".encode()) for entry in entries)
+    is_spaced = sum(entry.startswith("▁".encode()) for entry in entries) > sum(
+        entry.startswith("Ġ".encode()) for entry in entries
+    )
     spelled = "SentencePiece's, as its entries show" if is_spaced else "GPT-2's"
     named = "no pre-tokenizer is named" if pre is None else f"the pre-tokenizer {pre!r} is not known"
     return spaced if is_spaced else byte_level, [f"{named}, so that no text is encoded; the spelling is {spelled}"]

@@ -345,8 +345,8 @@ def _shared_ids(tokenizer: Any) -> list[str]:
     """
     Say which tokens have one id, if some do; as half a sentence.
 
-    The library loads such a vocabulary, encodes all of them and decodes one, and which one depends on the order of a hash table that
-    is another at every load. So it is loaded here too, and equals the library's object that was loaded for it.
+    The library loads such a vocabulary, encodes all of them and decodes one. Which one depends on the order of a hash table, and
+    that is another at every load. So it is loaded here too, and equals the library's object that was loaded for it.
     """
     count = tokenizer.get_vocab_size(with_added_tokens=False)
     dense = count > SMALL_VOCABULARY and tokenizer.model.id_to_token(count - 1) is not None

@@ -25,7 +25,7 @@ __all__ = [
     "with_version",
 ]
 
-# The libraries keep ids in 32 bits. Nothing here is as long as the range of ids, so that a large one costs no more than a small one.
+# The libraries keep ids in 32 bits. Nothing here is as long as the range of ids: a large one costs no more than a small one.
 MAX_ID = (1 << 32) - 1
 
 Added = tuple[int, str, bool]

@@ -78,14 +78,17 @@ def _added(tokenizer: Tokenizer) -> Iterator[str]:
 def _templates(tokenizer: Tokenizer) -> Iterator[str]:
     """Templates that write tokens which there are not, so that a model gets them in pieces, or not at all."""
     try:
-        facts = tokenizer.prompts.facts()
+        facts = tokenizer.prompt_facts
     except DetokError:  # said when a prompt is made
         return
     texts = {tokenizer.piece(token_id).text for token_id in tokenizer.added_ids}
     for name, template in facts.chat_templates.items():
         written = dict.fromkeys(MARKER.findall(template))
         named = dict.fromkeys(NAMED.findall(template))
-        missing = [*(text for text in written if text not in texts), *(text for text in named if text not in facts.special_tokens)]
+        missing = [
+            *(text for text in written if text not in texts),
+            *(text for text in named if text not in facts.special_tokens),
+        ]
         if missing:
             more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
             which = "" if name == "default" else f" {name!r}"

@@ -145,8 +145,8 @@ def vocabulary_of_lines(path: Path, text: str) -> tuple[dict[str, int], list[str
         return vocabulary, []
     first, entry = next(iter(holes.items()))
     more = f", and {len(holes) - 1:,} more" if len(holes) > 1 else ""
-    found = f"line {vocabulary[entry] + 1} of {path.name} is {entry!r}, as line {first + 1} is, so that the id {first} has no token{more}"
-    return vocabulary, [found]
+    found = f"line {vocabulary[entry] + 1} of {path.name} is {entry!r}, as line {first + 1} is"
+    return vocabulary, [f"{found}, so that the id {first} has no token{more}"]
 
 
 def added_tokens(directory: Path) -> Mapping[str, int]:

@@ -120,7 +120,9 @@ def test_special_once_is_seen_though_the_decoder_gives_nothing(text: str) -> Non
                 assert tokenizer.decode(ids, skip) == library.decode(ids, skip_special_tokens=skip)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("qwen3", "Qwen2Tokenizer"), ("gemma3", "GemmaTokenizer"), ("minilm", "BertTokenizer")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("qwen3", "Qwen2Tokenizer"), ("gemma3", "GemmaTokenizer"), ("minilm", "BertTokenizer")]
+)
 def test_real_directory_is_what_auto_tokenizer_makes_of_it(name: str, kind: str) -> None:
     """By the class that its configuration names."""
     folder = real(name)
@@ -132,7 +134,10 @@ def test_class_without_rules_is_made_by_transformers(tmp_path: Path) -> None:
     """Which is in the fingerprint; and a class with rules is not, whether transformers is there or not."""
     transformers = pytest.importorskip("transformers", reason="it makes the tokenizer")
     made = random_directory(Random(3), tmp_path / "t")
-    made.kind, made.files = "byte level", {**made.files, "tokenizer.json": json.loads((detok.EMBEDDED / "tokenizer.json").read_text())}
+    made.kind, made.files = (
+        "byte level",
+        {**made.files, "tokenizer.json": json.loads((detok.EMBEDDED / "tokenizer.json").read_text())},
+    )
     made.files["tokenizer_config.json"] = {"tokenizer_class": "WhisperTokenizer"}
     made.files.pop("config.json", None)
     tokenizer = detok.load(made.write())

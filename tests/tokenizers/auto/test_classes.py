@@ -25,8 +25,8 @@ def named_by_transformers(monkeypatch: pytest.MonkeyPatch) -> Any:
     transformers = pytest.importorskip("transformers", minversion="5.24", reason="transformers is the judge")
     from transformers.tokenization_mistral_common import MistralCommonBackend
 
-    def name(cls: type, *_: object, **__: object) -> str:
-        return cls.__name__
+    def name(cls: Any, /, *_: object, **__: object) -> str:
+        return str(cls.__name__)
 
     monkeypatch.setattr(transformers.PreTrainedTokenizerBase, "from_pretrained", classmethod(name))
     monkeypatch.setattr(MistralCommonBackend, "from_pretrained", classmethod(name))
@@ -54,7 +54,8 @@ def test_class_is_that_of_auto_tokenizer(part: int, tmp_path: Path, named_by_tra
     """For every kind of model there is, and names of classes from everywhere."""
     rng = Random(part)
     table = _table()
-    models = [*sorted({*table["models"], *table["configurations"]})[part::4], "nonesuch", ""]
+    # A bare configuration of nougat is none; transformers has no class by its type then.
+    models = [*sorted({*table["models"], *table["configurations"]} - {"nougat"})[part::4], "nonesuch", ""]
     classes = [*table["classes"], *UNKNOWN]
     decoder, tokens = (BYTE_LEVEL, byte_level_tokens(b"a")) if part % 2 else (METASPACE, ["▁a"])
     make(decoder, tokens).save(str(tmp_path / "tokenizer.json"))
@@ -76,7 +77,7 @@ def test_class_is_that_of_auto_tokenizer(part: int, tmp_path: Path, named_by_tra
     assert judged > len(models) * 0.7
 
 
-@pytest.mark.parametrize("auto_map", [{"AutoTokenizer": ["own.Slow", None]}, {"AutoTokenizer": [None, "own.Fast"]}, ["own.Slow", None]])
+@pytest.mark.parametrize("auto_map", [{"AutoTokenizer": ["own.A", None]}, {"AutoTokenizer": [None, "own.B"]}, ["own.A", None]])
 def test_code_of_its_own_is_refused_and_not_run(auto_map: Any, tmp_path: Path, named_by_transformers: Any) -> None:
     """As AutoTokenizer refuses it without trust_remote_code; the tokenizer.json alone is still good for something."""
     make(BYTE_LEVEL, byte_level_tokens(b"a")).save(str(tmp_path / "tokenizer.json"))

@@ -22,6 +22,7 @@ from .tokens import Named, add_tokens, name_tokens
 
 __all__ = ["Built", "build", "build_of_lists", "class_of", "has_rules", "needs_transformers"]
 
+INSTALL = "install transformers to have it as AutoTokenizer has it"
 ACCEPTED = "mend it, or give the tokenizer.json as a file"
 
 
@@ -92,7 +93,7 @@ def build(directory: Path, chosen: Chosen, file: Any) -> Built:
     recipe = RECIPES.get(chosen.name)
     remarks = []
     if recipe is not None and not recipe.fits(file.model):
-        remarks.append(f"transformers' {chosen.name} makes a {recipe.model} model of another kind; install transformers to have it")
+        remarks.append(f"transformers' {chosen.name} makes a {recipe.model} model of another kind; {INSTALL}")
         recipe = None
     elif recipe is None and chosen.name != BACKEND:
         remarks.append(_unknown(chosen))
@@ -131,7 +132,7 @@ def _unknown(chosen: Chosen) -> str:
         "rebuilds": "takes only the vocabulary out of a tokenizer.json, and may add tokens and change the text",
         "python": "is Python code, which may give another text",
     }[chosen.kind]
-    return f"transformers' {chosen.name} {what}; install transformers to have it as AutoTokenizer has it"
+    return f"transformers' {chosen.name} {what}; {INSTALL}"
 
 
 def _made(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .settings import EXTRA, OLD_EXTRA
+from .settings import OLD_EXTRA
 from .tokens import Named
 
 __all__ = ["RECIPES", "Parts", "Recipe", "put_around"]
@@ -265,14 +265,25 @@ _LLAMA_TOKENS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", 
 _GPT_TOKENS = {"unk_token": END_OF_TEXT, "bos_token": END_OF_TEXT, "eos_token": END_OF_TEXT, "add_prefix_space": False}
 _QWEN_TOKENS = {"unk_token": END_OF_TEXT, "bos_token": None, "eos_token": END_OF_TEXT, "pad_token": END_OF_TEXT}
 _ROBERTA_TOKENS = {
-    **{"bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "cls_token": "<s>"},
-    **{"unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"},
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "sep_token": "</s>",
+    "cls_token": "<s>",
+    "unk_token": "<unk>",
+    "pad_token": "<pad>",
+    "mask_token": "<mask>",
 }
 _BERT = Recipe(
     "WordPiece",
     {
-        **{"do_lower_case": True, "tokenize_chinese_chars": True, "strip_accents": None},
-        **{"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]"},
+        "do_lower_case": True,
+        "tokenize_chinese_chars": True,
+        "strip_accents": None,
+        "unk_token": "[UNK]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "cls_token": "[CLS]",
+        "mask_token": "[MASK]",
     },
     _bert,
     _bert_around,
@@ -292,8 +303,13 @@ RECIPES: Mapping[str, Recipe] = {
     "CohereTokenizer": Recipe(
         "BPE",
         {
-            **{"unk_token": "<UNK>", "bos_token": "<BOS_TOKEN>", "eos_token": "<|END_OF_TURN_TOKEN|>", "pad_token": "<PAD>"},
-            **{"cls_token": "<CLS>", "sep_token": "<SEP>", "mask_token": "<MASK_TOKEN>"},
+            "unk_token": "<UNK>",
+            "bos_token": "<BOS_TOKEN>",
+            "eos_token": "<|END_OF_TURN_TOKEN|>",
+            "pad_token": "<PAD>",
+            "cls_token": "<CLS>",
+            "sep_token": "<SEP>",
+            "mask_token": "<MASK_TOKEN>",
         },
         _cohere,
         _add_all_special,
@@ -308,8 +324,6 @@ RECIPES: Mapping[str, Recipe] = {
         _t5_around,
         _t5_tokens,
     ),
-    "XLMRobertaTokenizer": Recipe(
-        "Unigram", {**_ROBERTA_TOKENS, "add_prefix_space": True}, _xlm_roberta, _xlm_around
-    ),
+    "XLMRobertaTokenizer": Recipe("Unigram", {**_ROBERTA_TOKENS, "add_prefix_space": True}, _xlm_roberta, _xlm_around),
 }
 """By the name of the class; every other class that builds its tokenizer itself needs transformers."""
