@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import codecs
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
+from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
-from ..errors import OptionError, SourceError, UnknownDecoder
+from ..errors import OptionError, UnknownDecoder
 from ..prompts.facts import PromptFacts, PromptSupport
 from . import auto
-from .decoder_json import rules_of
-from .decodestream import LibraryStream
+from .decoder_json import known_decoders, rules_of
 from .encoders import EncoderName, FastestEncoder, LibraryEncoder
-from .huggingface_config import BYTE_ORDER_MARK, TokenizerConfig
+from .huggingface_config import TokenizerConfig
+from .huggingface_file import compile_regex, read, unlimited
 from .huggingface_plain import PlainPieces
 from .prompt_files import facts_of_config
-from .reading import Once, is_panic, library
+from .reading import Once, is_panic
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import tokenizers
 
 __all__ = ["encoder_of", "from_directory", "from_file", "from_object", "is_tokenizer_object"]
-
-ACCEPTED = "a tokenizer.json of the Hugging Face tokenizers library was expected"
 
 # Up to this many entries the whole vocabulary is looked through for two tokens with one id; beyond it that would slow loading by
 # a sixth, so first a look at the highest ids tells whether they are dense: n entries on ids 0 to n-1 cannot share one.
@@ -119,23 +116,23 @@ class HuggingFaceLibrary:
         self.directory = directory
 
         self.name = f"tokenizers {tokenizers.__version__}" + (" and transformers' clean-up" if cleans_up else "")
-        self._tokenizer = tokenizer
+        self.backend = tokenizer
         self._cleans_up = cleans_up
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """Decode; ids that do not fit into 32 bits, at which the library raises, are left out."""
         asked = [token_id for token_id in ids if 0 <= token_id < 1 << 32]
-        text: str = self._tokenizer.decode(asked, skip_special_tokens=skip_special_tokens)
+        text: str = self.backend.decode(asked, skip_special_tokens=skip_special_tokens)
         return clean_up(text, TRANSFORMERS_CLEANUP) if self._cleans_up else text
 
     def tokens(self) -> Mapping[str, int]:
         """Every token of the model with its id."""
-        tokens: Mapping[str, int] = self._tokenizer.get_vocab(with_added_tokens=False)
+        tokens: Mapping[str, int] = self.backend.get_vocab(with_added_tokens=False)
         return tokens
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Encode, as users of the library do."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+        ids: list[int] = self.backend.encode(text, add_special_tokens=add_special_tokens).ids
         return ids
 
 
@@ -146,7 +143,7 @@ def encoder_of(tokenizer: tokenizers.Tokenizer, wanted: EncoderName = "auto") ->
 
 def from_file(path: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
     """Load a tokenizer.json, exactly as the tokenizers library has it: no configuration beside it is looked at."""
-    return from_object(_read(path), source=str(path), encoder=encoder)
+    return from_object(unlimited(read(path)), source=str(path), encoder=encoder)
 
 
 def from_directory(directory: Path, *, encoder: EncoderName = "auto") -> Tokenizer:
@@ -159,7 +156,7 @@ def from_directory(directory: Path, *, encoder: EncoderName = "auto") -> Tokeniz
         SourceError: A file is damaged, or the tokenizer is code of its own.
         OptionError: An encoder is insisted on, and transformers makes the tokenizer.
     """
-    chosen, file = auto.class_of(directory), _library_reads(directory / "tokenizer.json")
+    chosen, file = auto.class_of(directory), read(directory / "tokenizer.json")
     if auto.needs_transformers(chosen, file):
         from . import transformers
 
@@ -183,7 +180,7 @@ def of_directory(
     """Make a `Tokenizer` of what was built of a directory; ``judged`` by AutoTokenizer, or by the tokenizers library alone."""
     values = {**built.values, **{name: str(token) for name, token in built.named.by_name.items()}}
     return from_object(
-        _unlimited(built.tokenizer),
+        unlimited(built.tokenizer),
         source=source,
         config=TokenizerConfig(values),
         directory=directory,
@@ -227,17 +224,15 @@ def from_object(
         UnknownDecoder: Its decoder has a type that detok does not know.
     """
     cleans_up = config is not None and config.cleans_up(type(tokenizer.model).__name__)
-    vocabulary = HuggingFaceVocabulary(tokenizer)
     return Tokenizer(
-        vocabulary,
-        rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=partial(_compile_regex, source)),
+        HuggingFaceVocabulary(tokenizer),
+        rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=partial(compile_regex, source)),
         encoder=encoder_of(tokenizer, encoder),
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up, directory=judged),
         cleans_up=cleans_up,
         source=source,
-        decode_stream=partial(LibraryStream, tokenizer, vocabulary),
         remarks=[*remarks, *_shared_ids(tokenizer)],
-        prompts=PromptSupport(
+        prompt_support=PromptSupport(
             facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
             plain=PlainPieces(Once.given(tokenizer)),
             offsets=partial(_offsets, tokenizer),
@@ -250,95 +245,16 @@ def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
     return offsets
 
 
-def _library() -> Any:
-    return library("tokenizers", extra="hf", purpose="a tokenizer.json")
-
-
-def _read(path: Path) -> Any:
-    return _unlimited(_library_reads(path))
-
-
-def _library_reads(path: Path) -> Any:
-    tokenizers = _library()
-    try:
-        return tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises Exception itself, for every fault of a file
-        return _second_try(path, tokenizers, error)
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        raise SourceError(path, found=f"the tokenizers library breaks down over it: {error}", accepted=ACCEPTED) from error
-
-
-def _unlimited(tokenizer: Any) -> Any:
-    """A file may carry the truncation and padding of its training; a serving stack wants all of its text, and nothing else."""
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def _second_try(path: Path, tokenizers: Any, error: Exception) -> Any:
-    """Say what is wrong with a file that the library refused; old forms that it no longer reads are brought up to date."""
-    try:
-        data = path.read_bytes()
-        if data.startswith(codecs.BOM_UTF8):
-            raise SourceError(path, found=BYTE_ORDER_MARK, accepted="save it as UTF-8 without one") from error
-        content = json.loads(data)
-    except OSError as fault:
-        raise SourceError(path, found=f"cannot be read ({fault.strerror})", accepted=ACCEPTED) from fault
-    except (ValueError, RecursionError) as fault:
-        raise SourceError(path, found=f"is no JSON, or only the beginning of it ({fault})", accepted=ACCEPTED) from fault
-    if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
-        found = "is JSON but no tokenizer: " + (
-            f'it has no "model", only {", ".join(map(repr, list(content)[:5])) or "nothing"}'
-            if isinstance(content, dict)
-            else f"a {type(content).__name__}"
-        )
-        raise SourceError(path, found=found, accepted=ACCEPTED) from error
-    if isinstance(content.get("decoder"), dict):
-        rules_of(content["decoder"], source=path, compile_regex=partial(_compile_regex, path))
-    if _modernise(content):
-        try:
-            return tokenizers.Tokenizer.from_str(json.dumps(content))
-        except Exception as second:  # as above
-            error = second
-    raise SourceError(path, found=f"the tokenizers library refuses it: {error}", accepted=ACCEPTED) from error
-
-
-def _modernise(value: Any) -> bool:
-    """Give old Metaspace forms the field that newer libraries ask for; true if there was one."""
-    if isinstance(value, list):
-        return sum(_modernise(item) for item in value) > 0
-    if not isinstance(value, dict):
-        return False
-    if value.get("type") == "Metaspace" and value.get("add_prefix_space") is False and "prepend_scheme" not in value:
-        value["prepend_scheme"] = "never"
-        return True
-    return sum(_modernise(value.get(part)) for part in ("decoder", "pre_tokenizer", "decoders", "pretokenizers")) > 0
-
-
 def _decoder_json(tokenizer: Any, source: str) -> dict[str, Any] | None:
     if tokenizer.decoder is None:
         return None
     try:
         decoder: dict[str, Any] = json.loads(tokenizer.decoder.__getstate__())
     except Exception as error:  # a decoder written in Python has no such form; the library raises Exception itself
-        raise UnknownDecoder(source, decoder=f"{type(tokenizer.decoder).__name__} (written in Python)") from error
+        raise UnknownDecoder(
+            source, decoder=f"{type(tokenizer.decoder).__name__} (written in Python)", known=known_decoders()
+        ) from error
     return decoder
-
-
-def _compile_regex(source: object, pattern: str, content: str) -> Callable[[str], str]:
-    """Replace a regular expression by the library's own engine, so that no other dialect comes in."""
-    tokenizers = _library()
-    try:
-        decode = tokenizers.decoders.Replace(tokenizers.Regex(pattern), content).decode
-    except Exception as error:  # the library raises Exception itself
-        raise SourceError(source, found=f"the decoder's pattern {pattern!r} is refused: {error}", accepted=ACCEPTED) from error
-    return partial(_replaced, decode)
-
-
-def _replaced(decode: Callable[[list[str]], str], text: str) -> str:
-    return decode([text])
 
 
 def _shared_ids(tokenizer: Any) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..core.rules import byte_of
+from ..core.decoding.rules import byte_of
 from ..errors import DetokError
 
 if TYPE_CHECKING:
