@@ -44,6 +44,12 @@ MODELS = (
     "nonesuch",
     "cohere",
 )
+LISTED = {
+    "byte level": ("Qwen2Tokenizer", "GPT2Tokenizer", "GPTNeoXTokenizerFast", "CohereTokenizer", "RobertaTokenizerFast"),
+    "WordPiece": ("BertTokenizer", "DistilBertTokenizerFast", "ElectraTokenizer"),
+}
+"""The classes that read word lists."""
+
 REAL = {
     "pgn": "byte level",
     "minilm": "WordPiece",
@@ -63,13 +69,14 @@ class Directory:
 
     path: Path
     kind: str
-    files: dict[str, Json] = field(default_factory=dict)
+    files: dict[str, Json | str] = field(default_factory=dict)
 
     def write(self) -> Path:
         """Write all files."""
         self.path.mkdir(parents=True, exist_ok=True)
         for name, content in self.files.items():
-            (self.path / name).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            (self.path / name).write_text(text, encoding="utf-8")
         return self.path
 
 
@@ -87,8 +94,12 @@ def random_directory(rng: Random, path: Path, *, real_one: bool = False) -> Dire
     made = Directory(path, kind, {"tokenizer.json": content})
     names = [*STRINGS, *STRANGERS, *rng.choices(vocabulary, k=8), *(token["content"] for token in content["added_tokens"][:20])]
     chance = Chance(rng, names)
-    if rng.random() < 0.85:
-        made.files["tokenizer_config.json"] = _config(chance, kind, content)
+    as_lists = kind in LISTED and not real_one and rng.random() < 0.25
+    if as_lists:
+        made.files = _lists(content, kind)
+    if as_lists or rng.random() < 0.85:
+        config = _config(chance, kind, content)
+        made.files["tokenizer_config.json"] = {**config, "tokenizer_class": rng.choice(LISTED[kind])} if as_lists else config
     if rng.random() < 0.3:
         made.files["special_tokens_map.json"] = _map(chance)
     if rng.random() < 0.2:
@@ -126,6 +137,15 @@ class Chance:
     def some(self, make: Callable[[], Any], most: int = 3) -> list[Any]:
         """A list of up to so many."""
         return [make() for _ in range(self.rng.randint(0, most))]
+
+
+def _lists(content: Json, kind: str) -> dict[str, Json | str]:
+    """The vocabulary of a tokenizer.json as the lists that older classes read."""
+    vocabulary = content["model"]["vocab"]
+    if kind == "WordPiece":
+        return {"vocab.txt": "".join(f"{text}\n" for text in sorted(vocabulary, key=vocabulary.__getitem__))}
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in content["model"]["merges"]]
+    return {"vocab.json": vocabulary, "merges.txt": "\n".join(["#version: 0.2", *merges]) + "\n"}
 
 
 def _config(chance: Chance, kind: str, content: Json) -> Json:

@@ -200,7 +200,7 @@ def test_unknown_decoder_is_named(tmp_path: Path, content: dict[str, Any], neste
     """A type that nobody knows is never guessed, at whatever depth."""
     decoder: dict[str, Any] = {"type": "Quantum", "spin": 1}
     content["decoder"] = {"type": "Sequence", "decoders": [decoder]} if nested else decoder
-    with pytest.raises(detok.UnknownDecoder, match="unknown decoder type 'Quantum'; known are ByteLevel"):
+    with pytest.raises(detok.UnknownDecoder, match=r"unknown decoder type .Quantum.; known are .*ByteLevel"):
         detok.load(written(tmp_path / "tokenizer.json", content))
 
 
@@ -254,7 +254,7 @@ def test_large_ids_cost_no_more_than_small_ones(tmp_path: Path, content: dict[st
     assert tokenizer.vocab_size == 1 << 32
     assert tokenizer.stream().extend([last, 0]) == tokenizer.decode([last, 0]) == "za"
     assert tokenizer.encode("za") == [last, 0]
-    plain = tokenizer.prompts.plain
+    plain = tokenizer._prompt_memory.support.plain
     assert plain is not None
     assert plain("za", control=frozenset({"<s>"}), before=None, after=None) == [last, 0]
     assert plain("za", control=frozenset(), before="<s>", after=None) == [last, 0]

@@ -11,7 +11,7 @@ import pytest
 import detok
 from tests.cli.support import run
 from tests.support.handmade import BYTE_LEVEL, METASPACE, WORDPIECE, byte_level_tokens, make, replace, sequence
-from tests.support.vocabularies import REAL_NAMES, real
+from tests.support.vocabularies import REAL_NAMES, real_tokenizer
 
 SPACED = sequence(replace("▁", " "), {"type": "ByteFallback"}, {"type": "Fuse"})
 GPT2_PIECES = [*(f"t{number}" for number in range(300)), *(f"Ġw{number}" for number in range(200)), "Hello", "!", "ĠHow"]
@@ -90,7 +90,7 @@ def test_usual_export_is_not_suspicious(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", REAL_NAMES)
 def test_real_vocabulary_is_not_suspicious(name: str) -> None:
     """None of them is a broken export."""
-    assert detok.load(real(name)).suspicions == ()
+    assert real_tokenizer(name).suspicions == ()
 
 
 def test_impossible_template_is_no_matter_of_the_description(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from rich.text import Text
 from ..inspection import Comparison, Disagreement, compare
 from ..tokenizers import Tokenizer
 from . import options as o
-from .output import PipeConsole, visible, write_json
+from .console import PipeConsole
+from .output import visible, write_json
 
 __all__ = ["run"]
 

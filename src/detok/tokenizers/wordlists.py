@@ -112,7 +112,7 @@ def _by_class(path: Path, model: Callable[[], Any], remarks: Sequence[str]) -> T
     if chosen.name == auto.BACKEND:
         return None
     made = _tokenizer(path, model)
-    if not auto.has_rules(chosen, made.model):
+    if not auto.has_rules(chosen, made.model, of_lists=True):
         return None
     built = auto.build_of_lists(directory, chosen, made.model)
     return huggingface.of_directory(

@@ -35,7 +35,7 @@ class Built:
 
     chosen: Chosen
     values: dict[str, Any]
-    """The keywords of the class, with its defaults; the special tokens are in ``named``."""
+    """The keywords of the class, with its defaults, and what else its files say; the special tokens are in ``named``."""
 
     named: Named
     remarks: list[str] = field(default_factory=list)
@@ -100,10 +100,10 @@ def build(directory: Path, chosen: Chosen, file: Any) -> Built:
     return _made(file, content, settings, recipe, chosen, remarks, directory)
 
 
-def has_rules(chosen: Chosen, model: Any) -> bool:
-    """Whether detok has rules for what a class makes of a model of the tokenizers library."""
+def has_rules(chosen: Chosen, model: Any, *, of_lists: bool = False) -> bool:
+    """Whether detok has rules for what a class makes of a model of the tokenizers library, which may come of word lists."""
     recipe = RECIPES.get(chosen.name)
-    return recipe is not None and recipe.fits(model)
+    return recipe is not None and recipe.fits(model) and (recipe.reads_lists or not of_lists)
 
 
 def build_of_lists(directory: Path, chosen: Chosen, model: Any) -> Built:
@@ -169,7 +169,7 @@ def _assemble(
         put_around(tokenizer, values, named)
     if recipe is not None and recipe.finish is not None:
         recipe.finish(tokenizer, named)
-    return Built(tokenizer, chosen, values, named, remarks)
+    return Built(tokenizer, chosen, {**settings.around, **values}, named, remarks)
 
 
 def _settings(directory: Path, *, is_listed: bool = True) -> Settings:

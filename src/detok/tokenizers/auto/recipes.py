@@ -66,6 +66,9 @@ class Recipe:
     prepare: Callable[[Values], None] | None = None
     """What it does to its keywords first."""
 
+    reads_lists: bool = False
+    """Whether it reads word lists too: vocab.json with merges.txt, or vocab.txt."""
+
     def fits(self, model: Any) -> bool:
         """Whether the model of a file becomes its own by setting switches; merges that were made with affixes do not."""
         affixes = [getattr(model, name, None) for name in ("continuing_subword_prefix", "end_of_word_suffix")]
@@ -287,6 +290,7 @@ _BERT = Recipe(
     },
     _bert,
     _bert_around,
+    reads_lists=True,
 )
 
 RECIPES: Mapping[str, Recipe] = {
@@ -296,10 +300,10 @@ RECIPES: Mapping[str, Recipe] = {
         {"unk_token": "<unk>", "bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "mask_token": "<mask>"},
         _gemma,
     ),
-    "Qwen2Tokenizer": Recipe("BPE", _QWEN_TOKENS, _qwen(PATTERNS["Qwen2Tokenizer"]), _add_all),
+    "Qwen2Tokenizer": Recipe("BPE", _QWEN_TOKENS, _qwen(PATTERNS["Qwen2Tokenizer"]), _add_all, reads_lists=True),
     "Qwen3_5Tokenizer": Recipe("BPE", _QWEN_TOKENS, _qwen(PATTERNS["Qwen3_5Tokenizer"])),
-    "GPT2Tokenizer": Recipe("BPE", {**_GPT_TOKENS, "pad_token": None}, _gpt2),
-    "GPTNeoXTokenizer": Recipe("BPE", {**_GPT_TOKENS, "pad_token": "<|padding|>"}, _gpt_neox, _nothing_around),
+    "GPT2Tokenizer": Recipe("BPE", {**_GPT_TOKENS, "pad_token": None}, _gpt2, reads_lists=True),
+    "GPTNeoXTokenizer": Recipe("BPE", {**_GPT_TOKENS, "pad_token": "<|padding|>"}, _gpt_neox, _nothing_around, reads_lists=True),
     "CohereTokenizer": Recipe(
         "BPE",
         {
@@ -313,8 +317,9 @@ RECIPES: Mapping[str, Recipe] = {
         },
         _cohere,
         _add_all_special,
+        reads_lists=True,
     ),
-    "RobertaTokenizer": Recipe("BPE", _ROBERTA_TOKENS, _gpt2, _roberta_around),
+    "RobertaTokenizer": Recipe("BPE", _ROBERTA_TOKENS, _gpt2, _roberta_around, reads_lists=True),
     "BertTokenizer": _BERT,
     "DistilBertTokenizer": _BERT,
     "T5Tokenizer": Recipe(

@@ -38,6 +38,9 @@ class Settings:
     declared: dict[int, Any]
     """The added tokens that the files list, by id; ids say in which order tokens are added, not which id they get."""
 
+    around: Mapping[str, Any]
+    """What tokenizer_config.json says of the tokens around a text. With a tokenizer.json the class does not see it."""
+
 
 def merge(
     config: Mapping[str, Any],
@@ -74,7 +77,7 @@ def merge(
     for key in STANDARD:
         if values.get(key) is not None:
             values[key] = by_text.get(str(values[key]), values[key])
-    return Settings(values, declared)
+    return Settings(values, declared, {key: config[key] for key in AROUND if key in config})
 
 
 def token_of(value: Any, *, special: bool | None = None) -> Any:
