@@ -166,9 +166,9 @@ def _assemble(
     if values.get("fix_mistral_regex") is True:
         mend_pattern(tokenizer, directory)
     if tokenizer.post_processor is None or "add_bos_token" in values or "add_eos_token" in values:
-        put_around(tokenizer, values, named)
+        put_around(tokenizer, named, values)
     if recipe is not None and recipe.finish is not None:
-        recipe.finish(tokenizer, named)
+        recipe.finish(tokenizer, named, values)
     return Built(tokenizer, chosen, {**settings.around, **values}, named, remarks)
 
 

@@ -60,7 +60,7 @@ class Recipe:
     make: Callable[[Parts, Values], Any]
     """Makes the ``tokenizers.Tokenizer``, without added tokens and post-processor."""
 
-    finish: Callable[[Any, Named], None] | None = None
+    finish: Callable[[Any, Named, Values], None] | None = None
     """What it does when the tokens have been added."""
 
     prepare: Callable[[Values], None] | None = None
@@ -200,16 +200,16 @@ def _xlm_roberta(parts: Parts, values: Values) -> Any:
     return _unigram(parts, 3, "always" if values["add_prefix_space"] else "never")
 
 
-def _roberta_around(tokenizer: Any, named: Named) -> None:
+def _roberta_around(tokenizer: Any, named: Named, _: Values) -> None:
     sep, cls = ((text, tokenizer.token_to_id(text)) for text in (str(named.text("sep_token")), str(named.text("cls_token"))))
     tokenizer.post_processor = _tokenizers().processors.RobertaProcessing(sep, cls)
 
 
-def _xlm_around(tokenizer: Any, named: Named) -> None:
+def _xlm_around(tokenizer: Any, named: Named, _: Values) -> None:
     _template(tokenizer, [named.text("bos_token")], [named.text("eos_token")])
 
 
-def _bert_around(tokenizer: Any, named: Named) -> None:
+def _bert_around(tokenizer: Any, named: Named, _: Values) -> None:
     """Of a token that is taken away, its usual id is left."""
     fallback = (("cls_token", 2), ("sep_token", 3))
     tokens = [(str(named.text(name)), _id_of(tokenizer, named, named.text(name), usual)) for name, usual in fallback]
@@ -218,14 +218,10 @@ def _bert_around(tokenizer: Any, named: Named) -> None:
     )
 
 
-def _t5_around(tokenizer: Any, named: Named) -> None:
+def _t5_around(tokenizer: Any, named: Named, _: Values) -> None:
     """The end of a text has the id of whatever token the files call ``eos_token``."""
     tokens = [("</s>", _id_of(tokenizer, named, named.text("eos_token"), None))]
     tokenizer.post_processor = _tokenizers().processors.TemplateProcessing(single=["$A", "</s>"], special_tokens=tokens)
-
-
-def _nothing_around(tokenizer: Any, _: Named) -> None:
-    _template(tokenizer, [], [])
 
 
 def _template(tokenizer: Any, before: Sequence[str | None], after: Sequence[str | None]) -> None:
@@ -234,7 +230,7 @@ def _template(tokenizer: Any, before: Sequence[str | None], after: Sequence[str 
     tokenizer.post_processor = _tokenizers().processors.TemplateProcessing(single=single, special_tokens=tokens)
 
 
-def put_around(tokenizer: Any, values: Values, named: Named) -> None:
+def put_around(tokenizer: Any, named: Named, values: Values) -> None:
     """Let the first and the last token of a text be those that the keywords ask for, as ``update_post_processor`` does."""
     around = [(name, named.text(f"{name}_token")) for name in ("bos", "eos") if values.get(f"add_{name}_token")]
     before, after = ([text for name, text in around if name == wanted and text is not None] for wanted in ("bos", "eos"))
@@ -250,13 +246,13 @@ def _id_of(tokenizer: Any, named: Named, text: str | None, usual: int | None) ->
     return tokenizer.token_to_id(unknown) if found is None and unknown is not None else found  # type: ignore[no-any-return]
 
 
-def _add_all(tokenizer: Any, named: Named) -> None:
+def _add_all(tokenizer: Any, named: Named, _: Values) -> None:
     """Add every named token as special, though it is there."""
     make = _tokenizers().AddedToken
     tokenizer.add_tokens([make(text, special=True) for text in named.texts()])
 
 
-def _add_all_special(tokenizer: Any, named: Named) -> None:
+def _add_all_special(tokenizer: Any, named: Named, _: Values) -> None:
     """The same, with the flags that a token brings."""
     make = _tokenizers().AddedToken
     tokenizer.add_special_tokens(
@@ -303,7 +299,7 @@ RECIPES: Mapping[str, Recipe] = {
     "Qwen2Tokenizer": Recipe("BPE", _QWEN_TOKENS, _qwen(PATTERNS["Qwen2Tokenizer"]), _add_all, reads_lists=True),
     "Qwen3_5Tokenizer": Recipe("BPE", _QWEN_TOKENS, _qwen(PATTERNS["Qwen3_5Tokenizer"])),
     "GPT2Tokenizer": Recipe("BPE", {**_GPT_TOKENS, "pad_token": None}, _gpt2, reads_lists=True),
-    "GPTNeoXTokenizer": Recipe("BPE", {**_GPT_TOKENS, "pad_token": "<|padding|>"}, _gpt_neox, _nothing_around, reads_lists=True),
+    "GPTNeoXTokenizer": Recipe("BPE", {**_GPT_TOKENS, "pad_token": "<|padding|>"}, _gpt_neox, put_around, reads_lists=True),
     "CohereTokenizer": Recipe(
         "BPE",
         {
