@@ -1,8 +1,8 @@
 """
 Two futures of one text: the text that both begin with is certain.
 
-A later token may decide what an earlier one becomes: an open byte run ends valid or not, a token is the last or not. Then a joiner
-follows both futures at once. Each is a `Branch` with its own cursor, so that each gives out text as early as possible.
+A later token may decide what an earlier one becomes: an open byte run ends valid or not, a token is the last or not. Then a
+joiner follows both futures at once. Each is a `Branch` with its own cursor, so that each gives out text as early as possible.
 
 The byte tokens EF BF BD 41 as an example: the first three spell U+FFFD, and an invalid run is U+FFFD for each of its bytes.
 
@@ -70,8 +70,8 @@ def past_border(ahead: str, cursor: Cursor, shown: str, tail: Tail) -> Branch:
     """
     Return one of two futures at the end of a prompt, without the prompt's own text.
 
-    If the future begins with ``shown``, exactly that is left out, so that the decodes of prompt and stream together are the one-shot
-    decode (law 5). If it does not, the future's whole text so far is left out: no text of a prompt comes out.
+    If the future and ``shown`` begin alike, exactly ``shown`` is left out, so that the decodes of prompt and stream together are
+    the one-shot decode (law 5). If they differ, the future's whole text so far is left out: no text of a prompt comes out.
 
     Args:
         ahead: The text that the future would give.

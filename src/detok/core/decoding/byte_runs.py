@@ -1,8 +1,8 @@
 """
 Runs of byte-fallback tokens, exactly as the ByteFallback decoder of ``tokenizers`` decodes them: all bytes of a run or none.
 
-A run of byte tokens is its text if all of it is valid UTF-8; one bad byte turns *every* byte of the run into U+FFFD. So while a run
-is open and still valid, only the text that both futures begin with is certain (see `branches`):
+A run of byte tokens is its text if all of it is valid UTF-8; one bad byte turns *every* byte of the run into U+FFFD. So while a
+run is open and still valid, only the text that both futures begin with is certain (see `branches`):
 
     tokens           given out          why
     <0xE3>           nothing            あ, or U+FFFD
@@ -56,7 +56,7 @@ State = Cursor | Run | Broken
 
 
 class ByteRuns:
-    """Joins runs of byte tokens. The state: a cursor between runs, `Run` in a run that is still valid, `Broken` in one that is not."""
+    """Joins runs of byte tokens. The state: a cursor between runs, `Run` in one that is still valid, else `Broken`."""
 
     def __init__(self, tail: Tail) -> None:
         self.start: State = tail.start

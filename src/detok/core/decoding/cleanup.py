@@ -1,7 +1,8 @@
 """
 Clean-up of tokenization spaces: string replacements, each applied to the result of the one before.
 
-The order counts. In ``it ' s`` the rule for a quote between two spaces applies first; the rule for `` 's`` finds nothing after it:
+The order counts: in ``it ' s`` the rule for a quote between two spaces comes first, and the rule for `` 's`` finds nothing then.
+
 
 >>> clean_up("it ' s , no ?", TRANSFORMERS_CLEANUP)
 "it's, no?"

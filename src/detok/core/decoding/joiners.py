@@ -100,8 +100,8 @@ _DECODE = {"subpart": decode_lossy, "byte": decode_per_byte, "nothing": decode_i
 
 class OneAfterAnother:
     """
-    Tokens are joined one after another. If they are bytes, each character comes out once it is complete; a token that is text ends
-    an incomplete character.
+    Joins tokens one after another. If they are bytes, each character comes out once it is complete; a token that is text ends an
+    incomplete character.
 
     Args:
         tail: The rules over joined text.

@@ -97,7 +97,7 @@ class ByteLevel:
 
 @dataclass(frozen=True, slots=True)
 class ByteFallback:
-    """A token ``<0xHH>`` is a byte. A run of them is its text if all of it is valid UTF-8, else one U+FFFD for each of its bytes."""
+    """A token ``<0xHH>`` is a byte. A run of them is its text if all of it is valid UTF-8, else one U+FFFD for each byte."""
 
     def over_text(self) -> TextRule:
         return _whole_byte_token
@@ -139,7 +139,7 @@ class Replace(OneToken):
     pattern: str
     content: str
     regex: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
-    """For a regular expression: replaces in one text, by the engine of the tokenizer's own library (Oniguruma)."""
+    """For a regular expression: replaces in one text, by the engine of the tokenizer's own library."""
 
     is_regex: bool = False
 
@@ -168,7 +168,7 @@ class Metaspace(FirstDiffers):
 
 @dataclass(frozen=True, slots=True)
 class WordPiece(FirstDiffers):
-    """A token after the first loses ``prefix``, or gets a space in front if it has none. With ``cleanup`` each token is cleaned up."""
+    """A token after the first loses ``prefix``, or gets a space if it has none. With ``cleanup`` each token is cleaned up."""
 
     prefix: str
     cleanup: bool

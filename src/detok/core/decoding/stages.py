@@ -193,8 +193,9 @@ BROKEN: HeldRun = (b"", (), -1)
 
 class HeldRuns(TokenStage[HeldRun]):
     """
-    Runs of byte tokens (ByteFallback), if other rules over tokens follow: those need whole tokens. So a valid run becomes one token
-    when it ends, and an invalid run a token U+FFFD for each byte. If no such rules follow, `byte_runs.ByteRuns` gives text earlier.
+    Runs of byte tokens (ByteFallback), if other rules over tokens follow: those need whole tokens. So a valid run becomes one
+    token when it ends, and an invalid run a token U+FFFD for each byte. Without such rules `byte_runs.ByteRuns` is used, which
+    gives text earlier.
 
     Args:
         eager: Give each character as a token once it is complete; then only invalid bytes become U+FFFD.

@@ -3,8 +3,8 @@ The tail of a pipeline: the rules over joined text, in a row, and the text that 
 
 A `Cursor` is the state of a text in these rules, as a plain value: the states of the rules, and ``shown``, text that is out
 although the rules are still going to give it. Text is out early for two reasons: the decode of a prompt ended with it (law 5), or
-it was certain before the rules could know. An incomplete character is the second case. With clean-up, a space is held since a full
-stop may follow. After the byte E3 none can follow, so the space comes out, and is left out when the rules give it:
+it was certain before the rules could know. An incomplete character is the second case. With clean-up, a space is held since a
+full stop may follow. After the byte E3 none can follow, so the space comes out, and is left out when the rules give it:
 
     bytes in      held        given out     why
     20 (space)    " "         ""            " ." would become "."
@@ -56,7 +56,7 @@ class Tail:
         return text, Cursor(tuple(states), shown)
 
     def expect(self, cursor: Cursor, pending: bytes) -> tuple[str, Cursor]:
-        """Return the text that is certain if the next character begins with the bytes ``pending`` or is U+FFFD; and the cursor."""
+        """Return the text that is certain if the next character begins with the bytes ``pending`` or is U+FFFD; and a cursor."""
         if not pending or len(self._stages) != 1:
             return "", cursor
         certain = self._stages[0].expect(cursor.states[0], pending)

@@ -113,7 +113,7 @@ class Substitute:
 
 
 def _borders(pattern: str) -> list[int]:
-    """Return, for each length of a prefix of the pattern, the length of its longest proper border (a prefix that is a suffix too)."""
+    """Return, for each length of a prefix of the pattern, the length of its longest border: a proper prefix that is a suffix."""
     borders = [0] * (len(pattern) + 1)
     border = 0
     for length in range(2, len(pattern) + 1):
@@ -175,7 +175,7 @@ class WhiteEnds:
     """
     Removes white space at both ends, as ``str.strip`` does.
 
-    The state: None before the first other character; then the white space that is held, since it is removed if the text ends here.
+    The state: None before the first other character; then the white space that is held, as it is removed if the text ends here.
     """
 
     def __init__(self) -> None:
@@ -205,5 +205,5 @@ class WhiteEnds:
         return bool(text.strip())  # white space before a character that stays is out
 
 
-# White space of more than one byte in UTF-8. An incomplete character is of no use to tell whether a space of one byte follows.
+# White space of more than one byte in UTF-8: the bytes of an incomplete character never begin a white space of one byte.
 _WHITE_SPACE = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
