@@ -95,8 +95,8 @@ class Decoder:
         Open a stream of ids.
 
         Args:
-            prompt_ids: The ids before the stream, as context. None of their text comes out. A character that begins in them and is
-                completed by the stream does. Only their end is read, except where a rule may look at the whole text (`notes`).
+            prompt_ids: The ids before the stream, as context. None of their text comes out. A character that begins in them and
+                that the stream completes does. Only their end is read, unless a rule may look at the whole text (`notes`).
             skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback:
                 See `DecodeOptions`.
             unknown: Other keywords; they are refused with an error that suggests the right name.
@@ -117,7 +117,7 @@ class Decoder:
         return TextStream(machine.after_prompt(prompt_ids))
 
     def _remembered_machine(self, choice: tuple[object, ...]) -> StreamMachine | None:
-        """Return the machine of options that were checked before, else None. There are only 108 choices, so all may be remembered."""
+        """Return the machine of options that were checked before, else None. There are 108 choices, so all may be remembered."""
         try:
             found = self._machines.get(choice)
         except TypeError:
@@ -129,7 +129,7 @@ class Decoder:
         return machine if choice[0] is known[0] and choice[1] is known[1] and choice[2] is known[2] else None
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:
-        """Return the text of all ids: the result of a stream that takes all ids and finishes. Arguments and errors as `stream`."""
+        """Return the text of all ids: that of a stream which takes them all and finishes. Arguments and errors as `stream`."""
         stream = self.stream(skip_special_tokens=skip_special_tokens, **options)
         return stream.extend(ids) + stream.finish()
 
@@ -186,7 +186,7 @@ class Decoder:
         return RequestDecoder(compiled, compiled.machine.after_prompt(prompt_ids))
 
     def compile(self, options: RequestOptions) -> CompiledRequest:
-        """Return the compiled form of options, which all requests with equal options share. It is the same object while remembered."""
+        """Return the compiled form of options, which all requests with equal options share."""
         compiled = self._compiled.get(options)
         if compiled is None:
             made = CompiledRequest(
@@ -275,7 +275,7 @@ class Decoder:
         """For people: the text that is held longer than law 3 allows with the default options, and why."""
         return tuple(self._plain.pipeline.notes)
 
-    # A tokenizer without rules (`tokenizers.opaque`) replaces these three methods, and nothing else.
+    # A tokenizer without rules (`tokenizers.opaque`) replaces these three methods.
 
     def machine(self, options: DecodeOptions) -> StreamMachine:
         """Return the machine that moves streams with these options: here the automaton of the rules."""

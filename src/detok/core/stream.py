@@ -43,7 +43,7 @@ class TextStream:
         Take one id, and return the text that is certain now, often "".
 
         Args:
-            token_id: Any integer of Python or numpy. The option `unknown_ids` decides about an id that the tokenizer does not have.
+            token_id: Any integer of Python or numpy. The option `unknown_ids` decides about ids that the tokenizer does not have.
 
         Raises:
             StreamFinished: `finish` was called.
@@ -155,7 +155,7 @@ class TextStream:
 
     @property
     def held(self) -> str | bytes:
-        """The part of the text that is held, for display: bytes if a character or a byte run is open, else text; "" if none is."""
+        """The text that is held, for display; bytes if a character or a byte run is open; "" if nothing is held."""
         return self._held()[0]
 
     @property

@@ -88,7 +88,7 @@ class Node:
 
 class StreamMachine:
     """
-    Moves streams from node to node. This class remembers no moves and asks each time: the states of a window hardly ever come again.
+    Moves streams from node to node. This class remembers no moves and asks each time: states of a window hardly ever come again.
 
     Args:
         pipeline: Answers where an id leads.
@@ -146,7 +146,7 @@ class Automaton(StreamMachine):
         super().__init__(pipeline, fingerprint, blank)
         self.questions = 0
         """Number of times that the pipeline was asked. Tests bound the work by it."""
-        # Allocated once in full size: growing lists of 150,000 entries by doubling took half the time of a tokenizer's first text.
+        # Allocated in full size: growing lists of 150,000 entries by doubling took half the time of a tokenizer's first text.
         size = min(length_hint(pipeline.vocabulary), MAX_LISTED_ID)
         texts: IdleTexts = [None] * size
         if len(blank) < size:
