@@ -15,6 +15,7 @@ entered. The two rules " ." to "." and " ?" to "?" as an example; the rules them
 Automata theory calls such a transducer *onward* (Mohri, "Finite-State Transducers in Language and Speech Processing", 1997). That
 it is onward proves law 3 for rules over text.
 
+>>> from detok.core.decoding.text_rules import Substitute
 >>> table = Rewriter([Substitute(" .", "."), Substitute(" ?", "?")])
 >>> first, row = table.feed(table.start, "so  ")
 >>> second, row = table.feed(row, "?")

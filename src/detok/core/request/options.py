@@ -66,7 +66,7 @@ class RequestOptions(DecodeOptions):
     """True: do not stop at `eos_token_ids`. Ids that `stop_token_ids` lists still stop."""
 
     include_stop_str_in_output: bool = False
-    """True: the text ends after the stop string or stop token, not before it; a special token is written too. Nothing is held."""
+    """True: the text ends after the stop string or stop token, even a special one. Then no text is held for a stop."""
 
     min_tokens: int = 0
     """Stops are ignored until more than `min_tokens` tokens exist. A stop string that completed earlier never counts."""
@@ -85,12 +85,12 @@ class RequestOptions(DecodeOptions):
 
     after_stop: AfterStop = "cut"
     """
-    "cut": ids after the one that completed the stop are left out, and their logprobs too. "keep": they stay in the output. The text
-    is the same.
+    "cut": ids after the one that completed the stop are left out, and their logprobs too. "keep": they stay in the output. The
+    text is the same.
     """
 
     after_finish: AfterFinish = "error"
-    """What `feed` does with ids for a finished request: raise `RequestFinished` ("error"), or return an empty output ("ignore")."""
+    """Ids for a finished request: `feed` raises `RequestFinished` ("error"), or returns an empty output ("ignore")."""
 
     segments: bool = False
     """True: outputs have the text also as segments, with a `Special` event for each special token."""

@@ -1,9 +1,9 @@
 """
 Places: they remember the output of each usual token, so that it costs a request one look-up.
 
-A `Place` is a node of the stream, a candidate of the search for stop strings, and the ids that end the request. These three decide
-the effect of a token, the same for all requests. So the place remembers the finished output object, and where the token leads.
-With the stop "END" as an example:
+A `Place` is a node of the stream, a candidate of the search for stop strings, and the ids that end the request. These three
+decide the effect of a token, the same for all requests. So the place remembers the finished output object, and where the token
+leads. With the stop "END" as an example:
 
     place                   token     output        next place
     idle, nothing found     "The"     "The"         idle, nothing found
@@ -46,8 +46,8 @@ Moves = dict[int, "Move"]
 
 Move = tuple[SharedOutput, Moves, Place, str, int]
 """
-The effect of a token at a place: the output, the moves of the next place, the next place, the text that the token made certain (of
-which the search for stops may hold some), and the length of the output's text.
+The effect of a token at a place: the output, the moves of the next place, the next place, the text that the token made certain
+(of which the search for stops may hold some), and the length of the output's text.
 """
 
 NOWHERE = Place(None, None, frozenset())
@@ -56,8 +56,8 @@ NOWHERE = Place(None, None, frozenset())
 
 class Places:
     """
-    All places of a decoder. Two requests share places if they agree in the decoding options, the stop strings, and the ids that end
-    them.
+    All places of a decoder. Two requests share places if they agree in the decoding options, the stop strings, and the ids that
+    end them.
 
     Args:
         limit: Maximum places and moves that are remembered together.
