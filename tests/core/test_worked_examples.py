@@ -193,7 +193,7 @@ def test_places_and_requests() -> None:
 def test_stops(
     stops: tuple[str, ...], patterns: tuple[str, ...], tokens: list[str], comes_out: list[str], held: list[str]
 ) -> None:
-    """`stops` and `stop_regex`: what is held for a stop, and what comes out."""
+    """`text_search` and `stop_regex`: what is held for a stop, and what comes out."""
     search = StopSearch(stops, patterns, 1.0, holds=True)
     state, got, kept = search.start, [], []
     for token in tokens:

@@ -11,7 +11,6 @@ from typing import Any, Never, SupportsIndex
 from ..errors import OptionError, UnknownTokenId
 from ..ids import as_id
 from .decoding.automaton import Automaton, IdleTexts, StreamMachine
-from .decoding.joiners import Held
 from .decoding.pipeline import Pipeline
 from .decoding.rules import Rule
 from .options import ByteFallbackMode, DecodeOptions, UnknownIds
@@ -23,8 +22,6 @@ from .request.snapshot import unpack_request
 from .snapshot import unpack
 from .stream import TextStream
 from .vocabulary import Piece, Vocabulary
-
-__all__ = ["Decoder", "Held"]
 
 # Maximum different request options whose compiled form is remembered; a client may send options that are new each time.
 MAX_OPTIONS = 256

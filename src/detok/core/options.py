@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from ..errors import OptionError
 
-__all__ = ["ByteFallbackMode", "DecodeOptions", "UnknownIds", "check_at_least", "check_choice"]
-
 UnknownIds = Literal["skip", "error", "replace"]
 ByteFallbackMode = Literal["exact", "eager"]
 

@@ -28,8 +28,6 @@ from .decoding.joiners import MayBeLast, Pending
 from .decoding.pipeline import State
 from .decoding.tail import Cursor
 
-__all__ = ["SNAPSHOT_VERSION", "STREAM_KINDS", "Envelope", "Kinds", "pack", "unpack"]
-
 SNAPSHOT_VERSION = 1
 
 Kinds = Mapping[str, type]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-__all__ = ["Piece", "Vocabulary"]
-
 
 class Piece(NamedTuple):
     """One entry of a vocabulary, as ``Piece("Ġthe")`` or ``Piece("<s>", special=True, added=True)``."""

@@ -28,8 +28,6 @@ from ..options import DecodeOptions
 from .joiners import Held
 from .pipeline import Pipeline, State
 
-__all__ = ["Automaton", "Decoding", "IdleTexts", "Node", "StreamMachine"]
-
 # Maximum id, exclusive, with an entry in a list: so one huge id in a sparse vocabulary costs 8 MB at most (8 bytes an entry).
 MAX_LISTED_ID = 1 << 20
 # Maximum nodes, and maximum moves outside the idle node's list: about 25 MB together if a hostile stream fills them.

@@ -27,8 +27,6 @@ from .joiners import OPEN_RUN, Held, byte_token, held_by_rules
 from .rules import byte_of
 from .tail import Cursor, Tail
 
-__all__ = ["Broken", "ByteRuns", "Run"]
-
 
 class Run(NamedTuple):
     """An open byte run that is still valid."""

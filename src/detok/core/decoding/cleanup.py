@@ -10,8 +10,6 @@ The order counts: in ``it ' s`` the rule for a quote between two spaces comes fi
 
 from __future__ import annotations
 
-__all__ = ["TRANSFORMERS_CLEANUP", "WORDPIECE_CLEANUP", "clean_up"]
-
 Pairs = tuple[tuple[str, str], ...]
 
 _PUNCTUATION: Pairs = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"))

@@ -31,8 +31,6 @@ from .stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Re
 from .tail import Tail
 from .text_rules import CharRule, StripText, Substitute, TextStage, WholeText
 
-__all__ = ["AnyJoiner", "AnyTokenStage", "Stages", "compile_rules"]
-
 # A pipeline has stages of many kinds in one tuple, and gives each the states that it returned; mypy cannot follow that.
 AnyTokenStage = TokenStage[Any]
 AnyJoiner = Joiner[Any]

@@ -26,8 +26,6 @@ from .stages import Token
 from .tail import Cursor, Tail
 from .texts import common_prefix
 
-__all__ = ["Held", "Joiner", "LastPiece", "MayBeLast", "OneAfterAnother", "Pending", "byte_token", "raw_bytes"]
-
 State = TypeVar("State")
 
 Held = tuple[str | bytes, str]

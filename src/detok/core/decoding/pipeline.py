@@ -31,9 +31,6 @@ from .joiners import Held
 from .rules import Rule, byte_of
 from .stages import Token
 
-__all__ = ["Pipeline", "State"]
-
-
 # Maximum ids that are looked at together while a prompt is read backwards: a character has at most four bytes, so four tokens.
 MAX_READ_BACK = 4
 

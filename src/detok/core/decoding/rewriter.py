@@ -33,8 +33,6 @@ from ..utf8 import may_begin
 from .text_rules import CharRule, CharState
 from .texts import common_prefix
 
-__all__ = ["MAX_MOVES", "Rewriter", "TooManyStates"]
-
 # Maximum moves of a table. A larger one costs more to build than early text is worth; the caller then holds text to the end.
 MAX_MOVES = 20_000
 

@@ -27,29 +27,6 @@ from ..utf8 import REPLACEMENT
 from .cleanup import WORDPIECE_CLEANUP, clean_up
 from .text_rules import CharRule, StripText, Substitute, TextStage, WhiteEnds
 
-__all__ = [
-    "CTC",
-    "BPEDecoder",
-    "ByteFallback",
-    "ByteLevel",
-    "Denormalizer",
-    "FirstDiffers",
-    "Fuse",
-    "JoinWithSpaces",
-    "Metaspace",
-    "OneToken",
-    "RawBytes",
-    "Replace",
-    "Rule",
-    "SentencePiece",
-    "Strip",
-    "StripEnds",
-    "WordPiece",
-    "byte_level_bytes",
-    "byte_level_spelling",
-    "byte_of",
-]
-
 TextRule = Sequence[CharRule] | TextStage[Any] | Callable[[str], str]
 """
 A decoder over joined text, in one of three forms: rules over characters, which `rewriter` compiles to a table; a stage; or a

@@ -21,8 +21,6 @@ from ..utf8 import REPLACEMENT, decode_lossy, decode_strict
 from .rules import byte_of
 from .texts import append
 
-__all__ = ["EachToken", "FirstToken", "HeldRuns", "LastToken", "LeadingSpace", "Repeats", "Token", "TokenStage"]
-
 State = TypeVar("State")
 Token = str | bytes
 """Text; or bytes, in a vocabulary of bytes."""

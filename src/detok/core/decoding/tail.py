@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 from .text_rules import TextStage
 from .texts import common_prefix
 
-__all__ = ["Cursor", "Tail"]
-
 
 class Cursor(NamedTuple):
     """The state of a text in the rules over it."""

@@ -21,8 +21,6 @@ from typing import Protocol, TypeVar
 from ..utf8 import may_begin
 from .texts import append
 
-__all__ = ["CharRule", "CharState", "StripText", "Substitute", "TextStage", "WhiteEnds", "WholeText"]
-
 State = TypeVar("State")
 CharState = Hashable
 Pieces = tuple[str, ...]

@@ -11,8 +11,6 @@ from .options import RequestOptions
 from .output import NOT_DUE, RequestOutput
 from .request import FinishReason, RequestDecoder
 
-__all__ = ["BatchDecoder", "Row"]
-
 
 class Row(NamedTuple):
     """The part of an engine's step that belongs to one request. Any tuple of these five fields, in this order, will do."""

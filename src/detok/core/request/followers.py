@@ -18,16 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ...turns.channels import ChannelSplitter
+from ...turns.segments import Segmenter, Special
 from ..decoding.automaton import Node
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
-from .channels import ChannelSplitter
 from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .output import RequestOutput
-from .segments import Segmenter, Special
 from .spans import common_length, held_text
-
-__all__ = ["Follower", "LogprobCollector", "SegmentFollower", "TokenFacts"]
 
 # Maximum held characters for which the text of an alternative is worked out exactly: that costs time in the length of the held
 # text, for each alternative. Beyond it the bytes of the alternative are decoded by themselves.

@@ -24,8 +24,6 @@ from typing import Any, NamedTuple
 from ...errors import OptionError, TokenTypeError
 from ...ids import as_id
 
-__all__ = ["Logprob", "TokenLogprob", "TopLogprob", "as_logprobs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Logprob:

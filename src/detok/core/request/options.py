@@ -9,17 +9,15 @@ from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 from ...errors import OptionError
 from ...ids import as_ids
+from ...turns.channels import ChannelTable, channel_table
 from ..options import DecodeOptions, check_at_least, check_choice
-from .channels import ChannelTable, channel_table
-
-__all__ = ["AfterFinish", "AfterStop", "OutputKind", "RequestOptions"]
 
 OutputKind = Literal["delta", "cumulative", "final"]
 AfterStop = Literal["cut", "keep"]
 AfterFinish = Literal["error", "ignore"]
 
 # Maximum characters of a stop. It bounds the text that a stop holds, and keeps all candidates of a long stop within
-# `stops.MAX_MOVES`: beyond that they would be forgotten and found anew at every token.
+# `text_search.MAX_MOVES`: beyond that they would be forgotten and found anew at every token.
 MAX_STOP_LENGTH = 1 << 12
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from .channels import ChannelDelta, joined_deltas
+from ...turns.channels import ChannelDelta, joined_deltas
+from ...turns.segments import Segment, joined
 from .logprobs import TokenLogprob
 from .options import RequestOptions
-from .segments import Segment, joined
-
-__all__ = ["END_FIELDS", "NOT_DUE", "OutputCollector", "RequestOutput", "SharedOutput"]
 
 # Maximum outputs that wait unmerged; merging at each step would cost time in the length of the whole text.
 MAX_WAITING = 1 << 10

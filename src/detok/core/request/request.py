@@ -32,8 +32,6 @@ from .places import NOWHERE, Move
 from .snapshot import KINDS, End, RequestState, node_of, plain_node
 from .spans import TokenSpans, Undecided, common_length, held_text
 
-__all__ = ["FinishReason", "RequestDecoder", "as_end"]
-
 FinishReason = Literal["stop", "length", "abort", "error"]
 
 # Maximum moves that are kept before the rest of the state catches up, so that memory is bounded (law 8).
@@ -191,7 +189,11 @@ class RequestDecoder:
         if logprobs is None and finish_reason is None:
             moves = self._usual(ids)
             if moves:
-                return self._follow(moves)
+                self._recent += moves
+                self._moves = moves[-1][1]
+                if not self._gives_at_once:
+                    return NOT_DUE
+                return moves[0][0] if len(moves) == 1 else merged([move[0] for move in moves])
         self._catch_up()
         entries = self._entries(ids, logprobs)
         if self._compiled.options.stop_regex:
@@ -236,14 +238,6 @@ class RequestDecoder:
                 moves.append(move)
                 place = move[2]
         return moves
-
-    def _follow(self, moves: list[Move]) -> RequestOutput:
-        """Take the tokens of these moves."""
-        self._recent += moves
-        self._moves = moves[-1][1]
-        if not self._gives_at_once:
-            return NOT_DUE
-        return moves[0][0] if len(moves) == 1 else merged([move[0] for move in moves])
 
     def _catch_up(self) -> None:
         """Bring the whole state up to date with the usual tokens that were looked up."""
@@ -503,17 +497,10 @@ class RequestDecoder:
         """Return the state of this request as a value."""
         self._catch_up()
         tokens, *certain = self._spans.plain()
-        return RequestState(
-            node=plain_node(self._node),
-            search=self._search.plain(),
-            tokens=self._count,
-            characters=self._given,
-            end=self._end,
-            undecided=tuple((plain_node(token.node), *token[1:]) for token in tokens),
-            certain=tuple(certain),
-            followers=tuple((type(follower).__name__, follower.plain()) for follower in self._followers),
-            collected=self._collected.plain(),
-        )
+        undecided = tuple((plain_node(token.node), *token[1:]) for token in tokens)
+        followers = tuple((type(follower).__name__, follower.plain()) for follower in self._followers)
+        so_far = (plain_node(self._node), self._search.plain(), self._count, self._given, self._end)
+        return RequestState(*so_far, undecided, tuple(certain), followers, self._collected.plain())
 
     @classmethod
     def restored(cls, compiled: CompiledRequest, state: RequestState) -> RequestDecoder:

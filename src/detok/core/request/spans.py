@@ -28,8 +28,6 @@ from typing import NamedTuple
 from ..decoding.automaton import Node
 from ..decoding.texts import common_prefix
 
-__all__ = ["TokenSpans", "Undecided", "common_length", "held_text"]
-
 # Maximum undecided tokens that are kept apart. To keep one costs time and memory in the length of the held text, so a run of n
 # byte tokens would cost n * n. In a longer run, the characters of the tokens after these belong to the last token.
 MAX_UNDECIDED = 1024

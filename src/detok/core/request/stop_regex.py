@@ -25,9 +25,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...errors import MissingExtra, OptionError, StopRegexTimeout
-from .stops import MAX_SETS, StopMatch
-
-__all__ = ["RegexState", "StopRegex", "stop_regex"]
+from ...text_search import MAX_SETS, StopMatch
 
 # Maximum characters of a match, and so of the text that is held for one (law 8).
 MAX_LENGTH = 1024

@@ -33,8 +33,6 @@ from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Candidate", "StopMatch", "StopStrings", "stop_strings"]
-
 # Maximum moves and candidates that are remembered for one set of stops: about 2 MB. Then all are forgotten and found anew.
 MAX_MOVES = 1 << 14
 # The same for a set of at least `MANY_STOPS` stops, about 10 MB: it has more candidates, each with the tokens that follow it.
