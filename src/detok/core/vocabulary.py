@@ -1,4 +1,4 @@
-"""What the core asks of a vocabulary: the piece of an id."""
+"""What core needs from a vocabulary: the piece of each id."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Piece(NamedTuple):
     """The surface string, as the tokenizer's own `id_to_token` gives it, before any decoder rule."""
 
     special: bool = False
-    """Left out when `skip_special_tokens` is on."""
+    """Whether `skip_special_tokens` leaves it out."""
 
     added: bool = False
-    """From the added vocabulary, special or not."""
+    """Whether it is from the added vocabulary (``added_tokens`` in a tokenizer.json), special or not."""
 
     data: bytes | None = None
-    """In a vocabulary of bytes: the bytes of the piece; ``text`` is then for display only."""
+    """The bytes of the piece in a vocabulary of bytes (tiktoken, RWKV), where ``text`` is for display only; else None."""
 
 
 class Vocabulary(Protocol):
