@@ -116,16 +116,21 @@ def test_too_large_a_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Rewriter([Substitute("abcdef", "")])
 
 
-def test_too_much_work_or_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each limit of its own: what making the table early takes, and the text that its moves have; at the limit there is a table."""
-    rule = StripText("a", 0, 8)
-    for limit, most in (("MAX_WORK", 90), ("MAX_TEXT", 45)):
-        with monkeypatch.context() as patched:
-            patched.setattr(rewriter, limit, most)
-            Rewriter([rule])
-            patched.setattr(rewriter, limit, 5)
-            with pytest.raises(TooManyStates):
-                Rewriter([rule])
+@pytest.mark.parametrize("limit", ["MAX_MOVES", "MAX_WORK", "MAX_TEXT"])
+def test_table_is_refused_one_over_each_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its moves, what making it early takes, and the text that its moves have: from some number on there is a table."""
+
+    def builds(most: int) -> bool:
+        monkeypatch.setattr(rewriter, limit, most)
+        try:
+            Rewriter([Substitute("abab", "ba")])
+        except TooManyStates:
+            return False
+        return True
+
+    least = next(most for most in range(200) if builds(most))
+    assert least > 1
+    assert [builds(most) for most in (0, least - 1, least, least + 1)] == [False, False, True, True]
 
 
 def test_table_that_takes_too_long_to_merge_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
