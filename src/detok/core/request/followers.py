@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ...turns.channels import ChannelSplitter
+from ...turns.segments import Segmenter, Special
 from ..decoding.automaton import Node
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
-from .channels import ChannelSplitter
 from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .output import RequestOutput
-from .segments import Segmenter, Special
 from .spans import common_length, held_text
 
 # If more characters than this are held, the text of alternatives is approximated by their bytes.

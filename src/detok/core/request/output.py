@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from .channels import ChannelDelta, joined_deltas
+from ...turns.channels import ChannelDelta, joined_deltas
+from ...turns.segments import Segment, joined
 from .logprobs import TokenLogprob
 from .options import RequestOptions
-from .segments import Segment, joined
 
 # Maximum outputs that are kept apart until they are merged.
 MAX_WAITING = 1 << 10

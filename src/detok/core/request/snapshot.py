@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...turns.channels import ChannelDelta, SplitterState
+from ...turns.segments import Event, Special, Text
 from ..decoding.automaton import Node, StreamMachine
 from ..snapshot import STREAM_KINDS, Kinds, unpack
-from .channels import ChannelDelta, SplitterState
 from .logprobs import TokenLogprob, TopLogprob
 from .options import RequestOptions
-from .segments import Event, Special, Text
 from .stop_regex import RegexState
 
 

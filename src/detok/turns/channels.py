@@ -14,10 +14,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ...errors import OptionError
-from ...ids import as_id
+from ..errors import OptionError
+from ..ids import as_id
+from ..text_search import StopStrings, stop_strings
 from .segments import Segment, Special, Text
-from .stops import StopStrings, stop_strings
 
 CONTENT, REASONING, TOOL = "content", "reasoning", "tool"
 HEADER = "header"
