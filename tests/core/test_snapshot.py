@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import detok
 from detok.core.decoding.tail import Cursor
 from detok.core.options import DecodeOptions
-from detok.core.request.segments import Text
+from detok.turns.segments import Text
 from detok.core.snapshot import SNAPSHOT_VERSION, Envelope, pack, unpack
 
 KINDS = {"Cursor": Cursor, "Text": Text}

@@ -10,7 +10,7 @@ import detok
 from detok.core.decoding.automaton import Node
 from detok.core.decoding.rules import ByteFallback, Fuse
 from detok.core.options import DecodeOptions
-from detok.core.request.channels import ChannelDelta, ChannelSplitter, ChannelTable, Delimiter
+from detok.turns.channels import ChannelDelta, ChannelSplitter, ChannelTable, Delimiter
 from detok.core.request.followers import (
     MAX_ADDED_AFTER,
     NO_LOGPROB,
@@ -21,7 +21,7 @@ from detok.core.request.followers import (
 )
 from detok.core.request.logprobs import Logprob
 from detok.core.request.output import RequestOutput
-from detok.core.request.segments import Segmenter, Special, Text
+from detok.turns.segments import Segmenter, Special, Text
 from detok.core.vocabulary import Piece
 from tests.support.pieces import Pieces
 

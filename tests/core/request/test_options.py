@@ -10,7 +10,7 @@ import pytest
 
 import detok
 from detok.core.options import DecodeOptions
-from detok.core.request.channels import CHANNEL_TABLES
+from detok.turns.channels import CHANNEL_TABLES
 from detok.core.request.options import MAX_STOP_LENGTH, RequestOptions
 
 Title = type("Title", (str,), {})

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detok.core.request.channels import ChannelDelta
+from detok.turns.channels import ChannelDelta
 from detok.core.request.logprobs import TokenLogprob
 from detok.core.request.options import RequestOptions
 from detok.core.request.output import MAX_WAITING, NOT_DUE, OutputCollector, RequestOutput, SharedOutput, merged
-from detok.core.request.segments import Special, Text
+from detok.turns.segments import Special, Text
 
 
 def output(text: str = "", *token_ids: int, **fields: Any) -> RequestOutput:

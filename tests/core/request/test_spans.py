@@ -6,7 +6,7 @@ import pytest
 
 import detok
 from detok.core.decoding.automaton import Node
-from detok.core.decoding.rules import ByteFallback, Fuse
+from detok.core.decoding.rules import BPEDecoder, ByteFallback, Fuse
 from detok.core.options import DecodeOptions
 from detok.core.request import spans
 from detok.core.request.spans import TokenSpans, Undecided, common_length, held_text
@@ -94,16 +94,17 @@ def test_tokens_over_the_limit_of_waiting_are_released(monkeypatch: pytest.Monke
     assert sum(lengths) == 3
 
 
-def test_nobody_asks_and_little_is_kept() -> None:
-    """Without followers, more than a few tokens are looked at again; those that are decided go."""
-    replacement = detok.Decoder(Pieces("<0xEF>", "<0xBF>", "<0xBD>", "x"), [ByteFallback(), Fuse()])
-    machine = replacement.machine(DecodeOptions())
-    node, found, lengths = machine.after_prompt([3]), TokenSpans(), []
-    for token_id in [0, 1, 2] * 40:
-        text, node = machine.advance(node, token_id)
+def test_nobody_asks_and_few_tokens_are_kept() -> None:
+    """Where the stream is never idle, tokens are looked at again after a few, and those that are decided go."""
+    machine = detok.Decoder(Pieces("a</w>"), [BPEDecoder("</w>")]).machine(DecodeOptions())
+    node, found, lengths = machine.after_prompt([0]), TokenSpans(), []
+    for _ in range(120):
+        text, node = machine.advance(node, 0)
+        assert (text, node.is_idle) == (" a", False)
         found.add(node, text)
-        lengths += found.settle(text=text, is_idle=node.is_idle, wanted=False)
-        assert len(found) <= spans.MAX_UNASKED + 8
+        lengths += found.settle(text=text, is_idle=False, wanted=False)
+        assert len(found) <= spans.MAX_UNASKED
+    assert set(lengths) == {2}
     assert len(lengths) + len(found) == 120
 
 

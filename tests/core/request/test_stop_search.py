@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from detok.core.request.stop_search import SearchState, StopFound, StopSearch
-from detok.core.request.stops import Candidate
+from detok.text_search import Candidate
 
 BOTH = StopSearch(("END", "abc"), (r"\d{3}",), 1.0, holds=True)
 
