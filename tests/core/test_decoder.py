@@ -1,4 +1,4 @@
-"""`Decoder` itself: what it shares between streams and requests, forgets, and takes along; over vocabularies written down here."""
+"""`Decoder` itself: what it shares between streams and requests, what it forgets, and what it takes along."""
 
 from __future__ import annotations
 

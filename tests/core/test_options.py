@@ -24,7 +24,7 @@ def test_every_combination_is_accepted_and_survives_as_plain_data() -> None:
 @pytest.mark.parametrize("value", [1, 0, None, "True", 1.0, [], {}])
 def test_value_that_is_equal_to_another_is_not_it(value: Any) -> None:
     """1 is no True here, so that options that are equal are written alike."""
-    with pytest.raises(detok.OptionError, match="skip_special_tokens=.* is not possible; it is one of True, False"):
+    with pytest.raises(detok.OptionError, match=r"skip_special_tokens=.* is not possible; it is one of True, False"):
         DecodeOptions(skip_special_tokens=value)
 
 
@@ -32,7 +32,7 @@ def test_choice_of_texts_is_by_value() -> None:
     """A text that was made elsewhere is the same choice; one that is no text is none."""
     check_choice("output", "".join(["del", "ta"]), ("delta", "final"))
     for value in (b"delta", "Delta", "", None):
-        with pytest.raises(detok.OptionError, match="output=.* it is one of 'delta', 'final'"):
+        with pytest.raises(detok.OptionError, match=r"output=.* it is one of 'delta', 'final'"):
             check_choice("output", value, ("delta", "final"))
 
 
@@ -56,5 +56,5 @@ def test_number_at_its_least_is_accepted() -> None:
     check_at_least("max_tokens", 1, 1)
     check_at_least("max_tokens", 1 << 70, 1)
     for value in (0, -1, True, 1.0, "1", None):
-        with pytest.raises(detok.OptionError, match="max_tokens=.* it is an integer of at least 1"):
+        with pytest.raises(detok.OptionError, match=r"max_tokens=.* it is an integer of at least 1"):
             check_at_least("max_tokens", value, 1)

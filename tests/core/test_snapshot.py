@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import detok
 from detok.core.decoding.tail import Cursor
 from detok.core.options import DecodeOptions
-from detok.turns.segments import Text
 from detok.core.snapshot import SNAPSHOT_VERSION, Envelope, pack, unpack
+from detok.turns.segments import Text
 
 KINDS = {"Cursor": Cursor, "Text": Text}
 ENVELOPE = Envelope.of("stream", DecodeOptions().as_dict(), "fingerprint")

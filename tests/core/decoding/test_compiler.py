@@ -14,7 +14,7 @@ from detok.core.decoding.rewriter import Rewriter
 from detok.core.decoding.rules import Rule
 from detok.core.decoding.stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Repeats
 from detok.core.decoding.text_rules import WhiteEnds, WholeText
-from detok.core.options import DecodeOptions, ByteFallbackMode
+from detok.core.options import ByteFallbackMode, DecodeOptions
 
 UNDERSCORE = rules.Replace("▁", " ")
 METASPACE = rules.Metaspace("▁", keep_first=False)

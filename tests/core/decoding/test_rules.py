@@ -8,9 +8,9 @@ import pytest
 from tokenizers import decoders
 
 from detok.core.decoding import rules
+from detok.core.decoding.rewriter import Rewriter
 from detok.core.decoding.rules import byte_level_bytes, byte_level_spelling, byte_of
 from tests.core.decoding.test_rewriter import rewrite
-from detok.core.decoding.rewriter import Rewriter
 
 TEXTS = ["".join(text) for length in range(4) for text in product(("a", " ", "▁", "#", "<", "."), repeat=length)]
 

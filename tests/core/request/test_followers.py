@@ -10,7 +10,6 @@ import detok
 from detok.core.decoding.automaton import Node
 from detok.core.decoding.rules import ByteFallback, Fuse
 from detok.core.options import DecodeOptions
-from detok.turns.channels import ChannelDelta, ChannelSplitter, ChannelTable, Delimiter
 from detok.core.request.followers import (
     MAX_ADDED_AFTER,
     NO_LOGPROB,
@@ -21,8 +20,9 @@ from detok.core.request.followers import (
 )
 from detok.core.request.logprobs import Logprob
 from detok.core.request.output import RequestOutput
-from detok.turns.segments import Segmenter, Special, Text
 from detok.core.vocabulary import Piece
+from detok.turns.channels import ChannelDelta, ChannelSplitter, ChannelTable, Delimiter
+from detok.turns.segments import Segmenter, Special, Text
 from tests.support.pieces import Pieces
 
 A, SPECIAL, E3, X81, X82, BYTE_A, WORD, FFFD = range(8)

@@ -10,8 +10,8 @@ import pytest
 
 import detok
 from detok.core.options import DecodeOptions
-from detok.turns.channels import CHANNEL_TABLES
 from detok.core.request.options import MAX_STOP_LENGTH, RequestOptions
+from detok.turns.channels import CHANNEL_TABLES
 
 Title = type("Title", (str,), {})
 
@@ -19,7 +19,14 @@ Title = type("Title", (str,), {})
 @pytest.mark.parametrize("option", ["stop", "stop_regex"])
 @pytest.mark.parametrize(
     ("value", "texts"),
-    [("ab", ("ab",)), (["a", "b"], ("a", "b")), (lambda: iter(["a"]), ("a",)), ((), ()), (Title("ab"), ("ab",)), ([Title("a")], ("a",))],
+    [
+        ("ab", ("ab",)),
+        (["a", "b"], ("a", "b")),
+        (lambda: iter(["a"]), ("a",)),
+        ((), ()),
+        (Title("ab"), ("ab",)),
+        ([Title("a")], ("a",)),
+    ],
     ids=["text", "list", "iterator", "nothing", "subclass", "list of a subclass"],
 )
 def test_texts_become_a_tuple_of_plain_texts(option: str, value: Any, texts: tuple[str, ...]) -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detok.turns.channels import ChannelDelta
 from detok.core.request.logprobs import TokenLogprob
 from detok.core.request.options import RequestOptions
 from detok.core.request.output import MAX_WAITING, NOT_DUE, OutputCollector, RequestOutput, SharedOutput, merged
+from detok.turns.channels import ChannelDelta
 from detok.turns.segments import Special, Text
 
 
