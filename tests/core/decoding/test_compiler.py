@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,8 @@ def compiled(*given: Rule, cleans_up: bool = False, byte_fallback: ByteFallbackM
 
 def kinds(stages: Stages) -> tuple[list[type], type, list[type]]:
     """The classes of the front, the joiner and the tail."""
-    tail = stages.joiner._tail._stages
+    joiner: Any = stages.joiner
+    tail = joiner._tail._stages
     return [*map(type, stages.front)], type(stages.joiner), [*map(type, tail)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from tokenizers import decoders
@@ -14,7 +15,7 @@ from tests.core.decoding.test_rewriter import rewrite
 
 TEXTS = ["".join(text) for length in range(4) for text in product(("a", " ", "▁", "#", "<", "."), repeat=length)]
 
-SAME = {
+SAME: dict[str, tuple[rules.OneToken | rules.FirstDiffers, Any]] = {
     "Strip": (rules.Strip(" ", 1, 2), decoders.Strip(" ", 1, 2)),
     "Replace": (rules.Replace("a ", "."), decoders.Replace("a ", ".")),
     "Metaspace": (rules.Metaspace("▁", keep_first=False), decoders.Metaspace("▁", prepend_scheme="always")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import commonprefix
+from itertools import takewhile
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +11,11 @@ from detok.core.decoding.texts import append, common_prefix
 
 
 @given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=5))
-def test_common_prefix_is_that_of_python(texts: list[str]) -> None:
+def test_common_prefix_is_what_all_begin_with(texts: list[str]) -> None:
     """Of one text and of several, in any order; and from an iterator."""
-    assert common_prefix(texts) == common_prefix(iter(texts[::-1])) == commonprefix(texts)
+    columns = takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False))
+    wanted = "".join(column[0] for column in columns)
+    assert common_prefix(texts) == common_prefix(iter(texts[::-1])) == wanted
 
 
 @given(st.lists(st.text(max_size=5), max_size=40))

@@ -494,9 +494,12 @@ def test_fault_in_a_state_change_of_one_request_is_raised(
     request = learned.request(options=detok.RequestOptions(**asked))
     raised = plant(request, name, monkeypatch, late=late)
     before: list[detok.RequestOutput] = []
+
+    def feed_all() -> None:
+        before.extend(request.feed([LETTERS[turn % 3]]) for turn in range(2 * MAX_RECENT))
+
     with pytest.raises(TypeError, match="planted") as caught:
-        for turn in range(2 * MAX_RECENT):
-            before.append(request.feed([LETTERS[turn % 3]]))
+        feed_all()
     assert caught.value is raised[0]
     taken = before[-1:] if asked.get("output") == "cumulative" else before
     ids = [token_id for output in taken for token_id in output.token_ids]

@@ -38,7 +38,7 @@ TABLE = detok.ChannelTable("content", {"content": (detok.Delimiter("<think>", "r
 def test_request_goes_on_from_plain_data_after_every_token(options: dict[str, Any], has_logprobs: bool) -> None:
     """In an open run, with a candidate, after the end: output by output, and the snapshot of the twin is the same."""
     entry = [detok.Logprob(-0.5, 1, [(A, -0.5), (E3, float("-inf"))])] if has_logprobs else None
-    request = TOKENIZER.request(**options, **({} if "after_finish" in options else {"after_finish": "ignore"}))
+    request = TOKENIZER.request(**{"after_finish": "ignore", **options})
     for token_id in (A, E3, X81, SPECIAL, X82, BYTE_A, THINK, A, A, B, B, A):
         snapshot = request.snapshot()
         twins = [

@@ -14,7 +14,7 @@ from tests.support.pieces import Pieces
 
 PIECES = Pieces("a", "<0xE3>", "<0x81>", "<0x82>", "x", "<0x41>", "")
 A, E3, X81, X82, X, BYTE_A, EMPTY = range(7)
-MACHINE = detok.Decoder(PIECES, [ByteFallback(), Fuse()]).machine(DecodeOptions())
+MACHINE = detok.Decoder(PIECES, [ByteFallback(), Fuse()]).automaton(DecodeOptions())
 
 
 def walk(ids: list[int], found: TokenSpans, *, wanted: bool = True, node: Node | None = None) -> tuple[list[int], Node]:
