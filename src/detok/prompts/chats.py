@@ -11,6 +11,9 @@ from typing import Any
 from ..errors import ChatTemplateError, MessageError, OptionError
 from .disguise import Controls, Disguise
 from .facts import ChatEncoder, PromptFacts
+from .fitting import fitted
+from .history import as_history
+from .marks import check_continued
 from .messages import checked_messages, checked_objects, plain
 from .templates import ChatTemplate, Rendered, choose
 from .token_strings import Place
@@ -22,6 +25,7 @@ SWITCHES = (
     ("add_generation_prompt", (bool, NoneType), "it is True or False, or None"),
     ("continue_final_message", (bool, str), "it is True or False, or the name of a field"),
     ("safe", bool, "it is True or False"),
+    ("complete", bool, "it is True or False"),
 )
 """A text such as "no" would pass for True."""
 
@@ -36,6 +40,7 @@ class ChatOptions:
     add_generation_prompt: bool | None = None
     continue_final_message: bool | str = False
     safe: bool = False
+    complete: bool = False
     now: datetime | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
     marks_generation: bool = False
@@ -105,12 +110,16 @@ def prepared(
     if options.marks_generation and not template.marks_generation:
         accepted = "this one does not say what the assistant writes: it has no {% generation %} block"
         raise OptionError(option="chat_template", value=template.name, accepted=accepted)
-    checked = checked_messages(messages, roles=template.texts)
+    given = checked_messages(messages, roles=template.texts)
+    if options.continue_final_message is True and given[-1]["role"] == "assistant":
+        check_continued(given, "content")  # before a content that is not there becomes one that is empty
+    checked = as_history(given)
     values = {
         "tools": checked_objects(options.tools, "tools"),
         "documents": checked_objects(options.documents, "documents"),
         **{name: plain(value, name) for name, value in options.variables.items()},
     }
+    checked = _fitted(template, checked, values, options, facts)
     disguise = None
     if options.safe:
         disguise = Disguise(controls(template), [checked, values])
@@ -123,14 +132,32 @@ def prepared(
     return Chat(text=rendered.text, generated=rendered.generated, disguise=disguise)
 
 
+def _variables(values: Mapping[str, Any], options: ChatOptions, facts: PromptFacts) -> dict[str, Any]:
+    prompts = not options.continue_final_message if options.add_generation_prompt is None else options.add_generation_prompt
+    return {**facts.special_tokens, **values, "add_generation_prompt": prompts}
+
+
+def _fitted(
+    template: ChatTemplate, messages: list[dict[str, Any]], values: Mapping[str, Any], options: ChatOptions, facts: PromptFacts
+) -> list[dict[str, Any]]:
+    variables = _variables(values, options, facts)
+    # Contents first, so that what is wrong with one is said of the message at the client's own place.
+    shaped = template.shaped(messages, variables)
+    return fitted(
+        shaped,
+        template.habits(variables),
+        lambda probed: template.render(probed, variables, now=options.now).text,
+        complete=options.complete,
+    )
+
+
 def _rendered(
     template: ChatTemplate, messages: list[dict[str, Any]], values: Mapping[str, Any], options: ChatOptions, facts: PromptFacts
 ) -> Rendered:
     goes_on = options.continue_final_message
-    prompts = not goes_on if options.add_generation_prompt is None else options.add_generation_prompt
     return template.render(
         messages,
-        {**facts.special_tokens, **values, "add_generation_prompt": prompts},
+        _variables(values, options, facts),
         continue_field=(goes_on if isinstance(goes_on, str) else "content") if goes_on else None,
         now=options.now,
         marks_generation=options.marks_generation,

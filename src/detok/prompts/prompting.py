@@ -113,6 +113,7 @@ class Prompting:
         add_generation_prompt: bool | None = None,
         continue_final_message: bool | str = False,
         safe: bool = False,
+        complete: bool = False,
         double_bos: DoubleBosMode = "fix",
         now: datetime | None = None,
         **variables: Any,
@@ -151,6 +152,7 @@ class Prompting:
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             safe=safe,
+            complete=complete,
             now=now,
             variables=variables,
         )
