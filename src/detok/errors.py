@@ -179,12 +179,13 @@ class DoubleBos(UsageError, ValueError):
 class ChatTemplateError(DetokError, ValueError):
     """A chat template cannot be read, or refuses or fails at a chat."""
 
-    def __init__(self, template: str, *, line: int | None, problem: str) -> None:
+    def __init__(self, template: str, *, line: int | None, problem: str, place: str | None = None) -> None:
         super().__init__(template, line, problem)
-        self.template, self.line, self.problem = template, line, problem
+        self.template, self.line, self.problem, self.place = template, line, problem, place
 
     def __str__(self) -> str:
         where = "" if self.line is None else f", line {self.line}"
+        where += "" if self.place is None else f", at {self.place}"
         return f"chat template {self.template!r}{where}: {self.problem}"
 
 

@@ -10,13 +10,19 @@ __all__ = ["TOOLS", "as_vllm", "conversation"]
 
 Chat = list[dict[str, Any]]
 
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": []}
+
 TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
         "function": {
             "name": name,
             "description": "What it does",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": []},
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                "required": [],
+            },
         },
     }
     for name in ("get_weather", "book")
@@ -67,7 +73,9 @@ def _turn_with_calls(chance: random.Random, ids: list[str]) -> Chat:
     message["tool_calls"] = calls
     results: Chat = []
     for call in calls:
-        content = chance.choice(["21", '{"degrees": 21}', "", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None])
+        content = chance.choice(
+            ["21", '{"degrees": 21}', "", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None]
+        )
         results.append({"role": "tool", "tool_call_id": call["id"], "content": content})
     return [message, *results]
 
@@ -86,7 +94,9 @@ def conversation(seed: int, *, calls: bool = True, instructions: bool = True) ->
         if calls and chance.random() < 0.6:
             chat += _turn_with_calls(chance, ids)
         answer: dict[str, Any] = {"role": "assistant", "content": chance.choice(["Yes", "No \n", "", None])}
-        answer |= chance.choice([{}, {"tool_calls": []}, {"tool_calls": None}, {"refusal": None, "audio": None}, {"reasoning": "hm"}])
+        answer |= chance.choice(
+            [{}, {"tool_calls": []}, {"tool_calls": None}, {"refusal": None, "audio": None}, {"reasoning": "hm"}]
+        )
         if chance.random() < 0.1:
             del answer["content"]
         chat.append(answer)
@@ -123,7 +133,10 @@ def joined(chat: Chat) -> Chat:
     instructions = [one for one in chat if one["role"] in ("system", "developer")]
     if not instructions or instructions == chat[:1]:
         return chat
-    texts = [one["content"] if isinstance(one["content"], str) else "\n".join(p["text"] for p in one["content"]) for one in instructions]
+    texts = [
+        one["content"] if isinstance(one["content"], str) else "\n".join(p["text"] for p in one["content"])
+        for one in instructions
+    ]
     first = {"role": "system", "content": "\n\n".join(filter(None, texts))}
     return [first, *(one for one in chat if one not in instructions)]
 

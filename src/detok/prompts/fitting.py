@@ -10,9 +10,9 @@ from typing import Any
 from ..errors import ChatTemplateError, MessageError
 from .habits import CallForm, Habits, Ids
 from .history import arguments_as_object, arguments_as_text
-from .messages import Message
+from .messages import REASONING, Message
 
-__all__ = ["fitted", "nine_characters", "with_ids", "with_one_instruction"]
+__all__ = ["fitted", "for_encoder", "nine_characters", "with_ids", "with_one_instruction"]
 
 INSTRUCTIONS = frozenset(("system", "developer"))
 
@@ -53,6 +53,22 @@ def fitted(
     return made
 
 
+def for_encoder(messages: Sequence[Message]) -> list[Message]:
+    """
+    Return a conversation for what encodes the messages of OpenAI's API itself: arguments are JSON, ids have nine characters, and
+    what says nothing is left out.
+
+    Args:
+        messages: As `as_history` returns them.
+    """
+    form = CallForm(silent=None, as_text=True, ids=Ids.NINE)
+    told = [message for message in messages if message["role"] != "assistant" or message["content"] or "tool_calls" in message]
+    made = with_ids(told, form.ids)
+    if made and made[-1] is not messages[-1] and messages[-1]["role"] == "assistant" and messages[-1] not in told:
+        made.append(messages[-1])  # the one that is to be continued
+    return [part for message in made for part in _with_calls(message, form)]
+
+
 def _check_roles(messages: Sequence[Message], habits: Habits) -> None:
     checked: set[str] = {"user", "assistant"}
     for place, message in enumerate(messages):
@@ -75,17 +91,19 @@ def _check_parts(messages: Sequence[Message]) -> None:
 
 
 def _with_calls(message: Message, form: CallForm) -> list[Message]:
-    """A message with its calls as the template wants them: two, if it shows either a content or calls."""
+    """A message with its calls as the template wants them: two, if it shows only one of both."""
     if message["role"] != "assistant" or "tool_calls" not in message:
         return [message]
     write: Callable[[Any], Any] = arguments_as_text if form.as_text else arguments_as_object
     calling = {**message, "tool_calls": [_call(call, write) for call in message["tool_calls"]]}
-    if message["content"]:
-        if form.silent is not None:
-            return [calling]
-        said = {name: value for name, value in message.items() if name != "tool_calls"}
-        return [said, {"role": "assistant", "content": None, "tool_calls": calling["tool_calls"]}]
-    return [{**calling, "content": form.silent}]
+    if not message["content"]:
+        return [{**calling, "content": form.silent}]
+    thoughts = {name: message[name] for name in REASONING if name in message}
+    if form.silent is not None and not (form.apart and thoughts):
+        return [calling]
+    said = {name: value for name, value in message.items() if name != "tool_calls" and not (form.apart and name in thoughts)}
+    calls = {"role": "assistant", "content": form.silent, "tool_calls": calling["tool_calls"]}
+    return [said, {**calls, **thoughts} if form.apart else calls]
 
 
 def _call(call: Message, write: Callable[[Any], Any]) -> Message:
@@ -120,7 +138,7 @@ def with_ids(messages: Sequence[Message], ids: Ids) -> list[Message]:
             message = {**message, "tool_calls": calls}
         elif message["role"] == "tool":
             given = message.get("tool_call_id")
-            if given is None:
+            if not given:
                 new = waiting[0] if waiting else nine_characters("", known)
             else:
                 new = known[given] if given in known else nine_characters(given, known) if ids is Ids.NINE else given

@@ -1,20 +1,20 @@
 """
 What a template takes: found out by rendering small chats, since templates do not say it.
 
-Each question is asked once and remembered. A chat that a template refuses tells nothing about it: only what it renders and does not
-show is known to be lost.
+Each question is asked once and remembered. A chat that a template refuses tells nothing about it: only what it renders and does
+not show is known to be lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal, Protocol
 
-from .messages import Message
+from .messages import REASONING, Message
 
 __all__ = ["CallForm", "Habits", "Ids", "RenderProbe"]
 
@@ -58,6 +58,8 @@ class CallForm:
     as_text: bool = False
     """Whether the arguments are JSON, and not an object."""
     ids: Ids = Ids.ANY
+    apart: bool = False
+    """Whether a message with calls and reasoning has no content beside them: gpt-oss."""
 
 
 class RenderProbe(Protocol):
@@ -107,8 +109,21 @@ class Habits:
                     ids = Ids.NAMED if name_in_id else Ids.ANY
                     if not name_in_id and not self._shows_call(silent, as_text, LONG):
                         ids = Ids.NINE
-                    return CallForm(silent, as_text, ids)  # type: ignore[arg-type]  # mypy takes "" for any text
+                    form = CallForm(silent, as_text, ids)  # type: ignore[arg-type]  # mypy takes "" for any text
+                    return replace(form, apart=self._refuses_both(form, call_id))
         return None
+
+    def _refuses_both(self, form: CallForm, call_id: str) -> bool:
+        """Whether it refuses a content and reasoning in one message with calls, though it takes each of them."""
+        for *before, calling in _calling(call_id, form):
+            reasoning = dict.fromkeys(REASONING, ASKED)
+            both, content, thoughts = (
+                self._render([*before, {**calling, **more}], None)
+                for more in ({"content": SAID, **reasoning}, {"content": SAID}, reasoning)
+            )
+            if content is not None and thoughts is not None:
+                return both is None
+        return False
 
     def _is_shown(self, role: str) -> bool:
         message = {"role": role, "content": SAID}

@@ -1,8 +1,8 @@
 """
 A conversation as clients send it back, in the one shape that templates are written for.
 
-The rules are those of vLLM's Python front (its ``_postprocess_messages``) and of OpenAI's API, which has changed its names over the
-years. Each message stays at its place, so that an error of a later step still names the client's own.
+The rules are those of vLLM's Python front (its ``_postprocess_messages``) and of OpenAI's API, which has changed its names over
+the years. Each message stays at its place, so that an error of a later step still names the client's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .messages import REASONING, TEXT_PARTS, Message, plain, short
 __all__ = ["arguments_as_object", "arguments_as_text", "as_history"]
 
 
-def as_history(messages: Sequence[Message]) -> list[Message]:
+def as_history(messages: Sequence[Message], *, keeps: frozenset[str] = frozenset()) -> list[Message]:
     """
     Return checked messages in one shape.
 
@@ -30,12 +30,13 @@ def as_history(messages: Sequence[Message]) -> list[Message]:
 
     Args:
         messages: As `checked_messages` returns them. They are not changed.
+        keeps: Types of parts that stay what they are, though they are text.
 
     Raises:
         MessageError: A call is not one of a function, or what is said cannot be given to a template.
     """
     calls = _Calls()
-    return [_message(message, f"messages[{place}]", calls) for place, message in enumerate(messages)]
+    return [_message(message, f"messages[{place}]", calls, keeps) for place, message in enumerate(messages)]
 
 
 @dataclass(slots=True)
@@ -61,13 +62,15 @@ class _Calls:
         return None if answered is None else answered[1]
 
 
-def _message(message: Message, place: str, calls: _Calls) -> Message:
+def _message(message: Message, place: str, calls: _Calls, keeps: frozenset[str]) -> Message:
     made = {name: value for name, value in message.items() if name not in ("tool_calls", "function_call", "refusal", "audio")}
     if message.get("audio"):
-        raise MessageError(f"{place}.audio", found="is there", accepted="ids alone cannot carry sound; give what was said as content")
+        raise MessageError(
+            f"{place}.audio", found="is there", accepted="ids alone cannot carry sound; give what was said as content"
+        )
     content = message.get("content")
     if isinstance(content, list):
-        content = [_part(part) for part in content if not _is_void(part)]
+        content = [part if part["type"] in keeps else _part(part) for part in content if not _is_void(part)]
     if content is None:
         content = message.get("refusal") or ""
     made["content"] = content
@@ -143,8 +146,8 @@ def _check_function(function: object, place: str) -> None:
 
 def arguments_as_object(arguments: Any) -> dict[str, Any]:
     """
-    Return the arguments of a call as an object. What is none, or no JSON, is an empty one: the model wrote it, and the conversation
-    has to go on.
+    Return the arguments of a call as an object. What is none, or no JSON, is an empty one: the model wrote it, and the
+    conversation has to go on.
 
     >>> arguments_as_object('{"city": "Zoë"}'), arguments_as_object("[1]"), arguments_as_object('{"ci'), arguments_as_object(None)
     ({'city': 'Zoë'}, {}, {}, {})

@@ -198,6 +198,7 @@ class ChatTemplate:
         continue_field: str | None = None,
         now: datetime | None = None,
         marks_generation: bool = False,
+        budget: Budget | None = None,
     ) -> Rendered:
         """
         Render a chat.
@@ -208,6 +209,7 @@ class ChatTemplate:
             continue_field: The field of the last message at whose end the text is to end.
             now: The time that ``strftime_now`` tells; by default the clock's.
             marks_generation: Whether to say what the assistant wrote.
+            budget: What it may do, if that is not to be its own.
 
         Raises:
             ChatTemplateError: The template refuses the chat, fails, or does too much; with the line.
@@ -215,12 +217,12 @@ class ChatTemplate:
         """
         messages = self.shaped(messages, variables)
         if not marks_generation and continue_field is None:
-            return Rendered(self._run(messages, variables, now, None))
+            return Rendered(self._run(messages, variables, now, None, budget))
         start, stop, end = unused_characters([self.source, messages, dict(variables)], 3)
         if continue_field is not None:
             messages = [*messages[:-1], to_continue(messages, continue_field, self.source, end)]
         marks = (start, stop) if marks_generation else None
-        text = self._run(messages, variables, now, marks)
+        text = self._run(messages, variables, now, marks, budget)
         if continue_field is not None:
             text = ended(text, end, messages, continue_field)
         return Rendered(text) if marks is None else Rendered(*without_marks(text, start, stop))
