@@ -277,7 +277,10 @@ def choose(templates: Mapping[str, str], asked: str | None, *, has_tools: bool) 
         names = ["tool_use"] * has_tools + ["default"] + (list(templates) if len(templates) == 1 else [])
         asked = next((name for name in names if name in templates), None)
         if asked is None:
-            accepted = "this tokenizer has no chat template; give one, or load the model's directory, where it stands"
+            accepted = (
+                "this tokenizer has no chat template; give one (chat_template, or detok serve --chat-template FILE), "
+                "or load the model's directory, where it stands"
+            )
             if templates:
                 accepted = f"this tokenizer has several; name one of {_names(templates)}"
             raise OptionError(option="chat_template", value=None, accepted=accepted)

@@ -12,7 +12,7 @@ from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from .answers import DONE, event
 from .errors import shown_reason
-from .generation import Asked, Generation, usage_of
+from .generation import Asked, Generation, UsageCount
 from .models import Model
 from .schema import CompletionBody, Prompt
 from .texts import json_bytes
@@ -83,14 +83,14 @@ def _prompts(prompt: Prompt) -> list[str | list[int]]:
 async def _ids(model: Model, body: CompletionBody, prompt: str | list[int]) -> list[int]:
     if isinstance(prompt, str):
         adds = body.add_special_tokens is not False
-        ids = await model.encode(prompt, add_special_tokens=adds, truncate=body.truncate_prompt_tokens)
+        ids = await model.encode(prompt, add_special_tokens=adds, truncate=model.kept_tokens(body.truncate_prompt_tokens))
         if not ids:
             raise OptionError(option="prompt", value=prompt, accepted="its text makes no token, and a model needs one")
         return ids
     for position, token_id in enumerate(prompt):
         if token_id < 0:
             raise OptionError(option=f"prompt[{position}]", value=token_id, accepted="a token id is 0 or more")
-    return model.kept(prompt, body.truncate_prompt_tokens)
+    return model.kept(prompt, model.kept_tokens(body.truncate_prompt_tokens))
 
 
 class _Echo:
@@ -106,7 +106,7 @@ class _Echo:
             first, rest = request.feed(ids, logprobs=[None] * len(ids)), request.finish()
             self.logprobs = [*(first.logprobs or ()), *(rest.logprobs or ())]
             self.text = first.text + rest.text
-        elif isinstance(given, str) and len(ids) != body.truncate_prompt_tokens:
+        elif isinstance(given, str) and len(ids) != model.kept_tokens(body.truncate_prompt_tokens):
             self.text = given
         else:
             self.text = model.tokenizer.decode(ids, skip_special_tokens=options.skip_special_tokens)
@@ -123,10 +123,10 @@ class CompletionShape:
         self._ids = bool(body.return_token_ids)
         self._names_ids = bool(body.return_tokens_as_token_ids)
         self._logprobs = body.logprobs is not None
-        self._completion_tokens = 0
+        self._usage = UsageCount(asked, sum(map(len, prompts)))
         count = len(prompts) * self._n
         self._unopened = set(range(count)) if echoes or self._ids else set()
-        self._plain = not (self._ids or self._logprobs)
+        self._plain = not (self._ids or self._logprobs or asked.wants_usage_always)
         usage = ',"usage":null' if asked.wants_usage else ""
         head = json_bytes(asked.head(KIND))[:-1].decode()
         self._begin = [f'data: {head},"choices":[{{"index":{index},"text":'.encode() for index in range(count)]
@@ -138,8 +138,8 @@ class CompletionShape:
             return self._begin[index] + json_bytes(output.text) + self._end
         is_first = index in self._unopened
         self._unopened.discard(index)
-        usage: dict[str, Any] = {"usage": None} if self._asked.wants_usage else {}
-        return event({**self._asked.head(KIND), "choices": [self._choice(index, output, is_first=is_first)], **usage})
+        choice = self._choice(index, output, is_first=is_first)
+        return event({**self._asked.head(KIND), "choices": [choice], **self._usage.of_a_chunk})
 
     def last(self) -> bytes:
         """Return usage, if it was asked for, and the end."""
@@ -166,7 +166,7 @@ class CompletionShape:
             choice["token_ids"] = output.token_ids
             if is_first:
                 choice["prompt_token_ids"] = self._prompts[place]
-        self._completion_tokens += output.tokens_kept or 0
+        self._usage.count(index, output)
         return choice
 
     def _logprobs_of(self, output: RequestOutput, echo: _Echo | None, *, is_first: bool) -> dict[str, Any] | None:
@@ -181,4 +181,4 @@ class CompletionShape:
 
     def usage(self) -> dict[str, int]:
         """Count tokens, of the choices that have ended."""
-        return usage_of(sum(map(len, self._prompts)), self._completion_tokens)
+        return self._usage.whole()

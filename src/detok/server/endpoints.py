@@ -27,7 +27,7 @@ __all__ = ["routes"]
 async def completions(call: Call) -> Response | EventStream:
     """Continue a prompt."""
     body = call.body(CompletionBody)
-    asked = Asked.of(body, call.server.model(body.model), call.server.config, "cmpl")
+    asked = Asked.of(body, call.server.model(body.model), call.server.config, "cmpl", call.client_id, call.id)
     if call.server.config.log_prompts:
         call.log["prompt"] = body.prompt
     return await _generated(call, await completion(asked, body))
@@ -36,7 +36,7 @@ async def completions(call: Call) -> Response | EventStream:
 async def chat_completions(call: Call) -> Response | EventStream:
     """Continue a chat."""
     body = call.body(ChatBody)
-    asked = Asked.of(body, call.server.model(body.model), call.server.config, "chatcmpl")
+    asked = Asked.of(body, call.server.model(body.model), call.server.config, "chatcmpl", call.client_id, call.id)
     if call.server.config.log_prompts:
         call.log["messages"] = body.messages
     return await _generated(call, await chat_completion(asked, body))
@@ -72,24 +72,22 @@ async def _detokenize(call: Call, *, skips_by_default: bool) -> Response:
 
 async def models(call: Call) -> Response:
     """List the models, as OpenAI and vLLM do."""
-    return json_response({"object": "list", "data": [_listed(model) for model in call.server.models.values()]})
+    return json_response({"object": "list", "data": [one for model in call.server.models.values() for one in _listed(model)]})
 
 
 async def one_model(call: Call) -> Response:
     """Say the same of one."""
-    return json_response(_listed(call.server.model(call.scope["path_params"]["name"])))
+    name = call.scope["path_params"]["name"]
+    if not name:
+        return await models(call)  # /v1/models/
+    return json_response(next(one for one in _listed(call.server.model(name)) if one["id"] == name))
 
 
-def _listed(model: Model) -> dict[str, Any]:
-    return {
-        "id": model.name,
-        "object": "model",
-        "created": model.created,
-        "owned_by": "detok",
-        "root": model.name,
-        "parent": None,
-        "max_model_len": model.max_model_len,
-    }
+def _listed(model: Model) -> list[dict[str, Any]]:
+    """A model under each of its names."""
+    common = {"object": "model", "created": model.created, "owned_by": "detok", "root": model.name, "parent": None}
+    names = (model.name, *model.other_names)
+    return [{"id": name, **common, "max_model_len": model.max_model_len} for name in names]
 
 
 async def health(call: Call) -> Response:

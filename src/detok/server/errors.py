@@ -79,7 +79,7 @@ def refusal_of(error: BaseException) -> Refused:
         case EngineError():
             return _of_engine(error)
         case PromptTooLong():
-            return Refused(400, str(error), code="context_length_exceeded")
+            return Refused(400, _too_long(error), code="context_length_exceeded")
         case OptionError():
             return Refused(400, str(error), param=error.option)
         case MessageError():
@@ -90,7 +90,9 @@ def refusal_of(error: BaseException) -> Refused:
             return Refused(503, str(error), headers={"Retry-After": "1"})
         case MissingExtra():
             return Refused(501, str(error))
-        case UsageError() | ChatTemplateError() | EncodeUnsupported():
+        case ChatTemplateError():
+            return Refused(400, str(error), param=error.place)
+        case UsageError() | EncodeUnsupported():
             return Refused(400, str(error))
         case msgspec.ValidationError():
             return Refused(400, _readable(str(error)), param=_field(str(error)))
@@ -101,6 +103,16 @@ def refusal_of(error: BaseException) -> Refused:
         case DetokError():
             return Refused(500, str(error))
     return Refused(500, "the server failed at this request; its log says why")
+
+
+def _too_long(error: PromptTooLong) -> str:
+    """What OpenAI says of it: libraries of clients know an overflow by these words."""
+    if error.unit != "tokens":
+        return str(error)
+    return (
+        f"This model's maximum context length is {error.limit} tokens. However, the prompt has {error.length} tokens. "
+        "Please reduce the length of the prompt, or give truncate_prompt_tokens."
+    )
 
 
 def failure_of(output: RequestOutput) -> BaseException | None:

@@ -14,23 +14,22 @@ from starlette.responses import Response
 from ..core.request.channels import ChannelTable
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
+from ..errors import OptionError
 from ..frontend.pending import Outlet, Pending
 from .answers import Shape
 from .config import ServerConfig
 from .errors import Refused, failure_of
 from .models import Model
-from .schema import GenerationBody
+from .request_ids import HEADER
+from .schema import EngineFields, GenerationBody
 from .sse import EventStream
+from .structured import structured_of
 from .texts import json_bytes
 
-__all__ = ["Asked", "Generation", "usage_of"]
+__all__ = ["Asked", "Generation", "UsageCount", "usage_of"]
 
-# Of a body, what is for the engine. The text side's own fields never go there.
-SAMPLING = (
-    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias"),
-    *("allowed_token_ids", "bad_words", "structured_outputs", "priority", "cache_salt"),
-    *("ignore_eos", "min_tokens", "stop_token_ids"),
-)
+SAMPLING = EngineFields.__struct_fields__
+"""Of a body, what is for the engine. The text side's own fields never go there."""
 
 STOP_REGEX_SECONDS = 0.02
 """What a pattern may take at a token. A request whose pattern takes longer fails: others wait for it."""
@@ -46,12 +45,17 @@ class Asked:
     model: Model
     config: ServerConfig
     id: str
+    client_id: str | None = None
+    """What the client calls the request."""
     created: int = field(default_factory=lambda: int(time.time()))
+    called: dict[str, str] = field(default_factory=dict)
+    """What the client called what the engine gets, where that is not the same."""
 
     @classmethod
-    def of(cls, body: GenerationBody, model: Model, config: ServerConfig, prefix: str) -> Asked:
-        """Give a request its id."""
-        return cls(body=body, model=model, config=config, id=f"{prefix}-{uuid4().hex}")
+    def of(cls, body: GenerationBody, model: Model, config: ServerConfig, prefix: str, client_id: str | None = None) -> Asked:
+        """Give a request its id: the client's, from the header or the body, after what kind it is; else one of ours."""
+        client_id = client_id or body.request_id
+        return cls(body=body, model=model, config=config, id=f"{prefix}-{client_id or own_id or uuid4().hex}", client_id=client_id)
 
     @property
     def n(self) -> int:
@@ -67,6 +71,11 @@ class Asked:
     def wants_usage(self) -> bool:
         """Whether a stream ends with usage."""
         return self.body.stream_options is not None and bool(self.body.stream_options.include_usage)
+
+    @property
+    def wants_usage_always(self) -> bool:
+        """Whether each chunk of a stream has the usage so far."""
+        return self.wants_usage and bool(self.body.stream_options and self.body.stream_options.continuous_usage_stats)
 
     def head(self, kind: str) -> dict[str, Any]:
         """What answers and chunks begin with."""
@@ -104,6 +113,11 @@ class Asked:
     def sampling(self, *, max_tokens: int, logprobs: int | None, **more: Any) -> dict[str, Any]:
         """Return what the engine is told."""
         given = {name: value for name in SAMPLING if (value := getattr(self.body, name)) is not None}
+        structured, field = structured_of(self.body)
+        given.pop("structured_outputs", None)
+        if structured is not None:
+            given["structured_outputs"] = structured
+            self.called["structured_outputs"] = field
         if logprobs is not None:
             given["logprobs"] = logprobs
         return {**given, "max_tokens": max_tokens, **more}
@@ -119,8 +133,9 @@ class Asked:
         most = self.model.max_model_len
         if most is not None and len(prompt) + max_tokens > most:
             message = (
-                f"this model takes {most:,} tokens at most, and {len(prompt) + max_tokens:,} were asked for: "
-                f"{len(prompt):,} of the prompt and max_tokens={max_tokens:,}; shorten the prompt or ask for less"
+                f"This model's maximum context length is {most} tokens. However, you requested {len(prompt) + max_tokens} tokens "
+                f"({len(prompt)} in the prompt, {max_tokens} in the completion). "
+                "Please reduce the length of the prompt, or ask for fewer tokens."
             )
             raise Refused(400, message, param="max_tokens", code="context_length_exceeded")
 
@@ -170,7 +185,12 @@ class Generation:
             sampling = {**sampling, "seed": seed + index % self.asked.n}
         prompt = self.prompts[index // self.asked.n]
         frontend = self.asked.model.frontend
-        name = await frontend.submit(prompt, outlet, options=self.options, sampling=sampling, request_id=self.asked.id)
+        try:
+            name = await frontend.submit(prompt, outlet, options=self.options, sampling=sampling, request_id=self.asked.id)
+        except OptionError as error:
+            if error.option not in self.asked.called:
+                raise
+            raise OptionError(option=self.asked.called[error.option], value=error.value, accepted=error.accepted) from error
         self.names.append(name)
 
     def drop(self) -> None:
@@ -186,7 +206,7 @@ class Generation:
             EngineError: The engine refused it, or failed.
             Exception: Whatever else a request failed with.
         """
-        headers = {"x-request-id": self.asked.id}
+        headers = {HEADER: self.asked.client_id or self.asked.id}
         if self.asked.streams:
             given = [(name.encode(), value.encode()) for name, value in headers.items()]
             return EventStream(self, self.shape, heartbeat=self.asked.config.heartbeat_seconds, headers=given)
@@ -202,6 +222,42 @@ class Generation:
         finally:
             self.drop()
         return Response(json_bytes(self.shape.answer(outputs)), media_type=JSON, headers=headers)
+
+
+class UsageCount:
+    """
+    The tokens of an answer so far.
+
+    Args:
+        asked: Says whether chunks have usage, and which.
+        prompt_tokens: Of all prompts.
+    """
+
+    def __init__(self, asked: Asked, prompt_tokens: int) -> None:
+        self._prompt_tokens = prompt_tokens
+        self._wants, self._always = asked.wants_usage, asked.wants_usage_always
+        self._open: dict[int, int] = {}
+        """Of choices that go on."""
+        self._ended = 0
+
+    def count(self, index: int, output: RequestOutput) -> None:
+        """Count what is new of a choice."""
+        if output.finished:
+            self._open.pop(index, None)
+            self._ended += output.tokens_kept or 0
+        elif self._always:
+            self._open[index] = self._open.get(index, 0) + len(output.token_ids) - output.retracted_tokens
+
+    @property
+    def of_a_chunk(self) -> dict[str, Any]:
+        """What a chunk has of it."""
+        if self._always:
+            return {"usage": usage_of(self._prompt_tokens, self._ended + sum(self._open.values()))}
+        return {"usage": None} if self._wants else {}
+
+    def whole(self) -> dict[str, int]:
+        """Return what there is of the choices that have ended."""
+        return usage_of(self._prompt_tokens, self._ended)
 
 
 def usage_of(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:

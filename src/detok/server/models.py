@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..core.options import ByteFallbackMode
@@ -13,15 +14,17 @@ from ..core.request.channels import ChannelTable
 from ..data import sample, sample_names
 from ..engines.base import Engine
 from ..engines.opening import open_engine
-from ..errors import EncodeUnsupported, OptionError
+from ..errors import EncodeUnsupported, OptionError, SourceError
 from ..frontend.detokenizer import OutOfProcess
 from ..frontend.metrics import FrontendMetrics, Registry
 from ..frontend.processor import OutputProcessor
 from ..prompts.lengths import Frame, LengthLimits, Truncation
 from ..prompts.microbatch import AsyncEncoder
+from ..prompts.templates import compiled
 from ..tokenizers import Tokenizer, load
 from .config import ModelConfig
 from .limits import Limits
+from .variables import check_variables
 
 __all__ = ["Model", "open_model"]
 
@@ -45,6 +48,12 @@ class Model:
     """Tokens of prompt and output together; None if nobody said."""
     channels: ChannelTable | None = None
     byte_fallback: ByteFallbackMode = "eager"
+    chat_template: str | None = None
+    """Of every chat that brings none: a name or a template; None for the tokenizer's usual one."""
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the template, for chats that do not set them."""
+    other_names: Sequence[str] = ()
+    """Under which it can be asked for, too."""
     encoder: AsyncEncoder | None = None
     """None: it takes ids only."""
     created: int = field(default_factory=lambda: int(time.time()))
@@ -57,6 +66,10 @@ class Model:
         if self._known_ids is None:
             self._known_ids = frozenset(self.tokenizer.ids)
         return self._known_ids
+
+    def kept_tokens(self, truncate: int | None) -> int | None:
+        """Return how many tokens of a prompt are kept; -1 is as many as the model takes, if that is known."""
+        return self.max_model_len if truncate == -1 and self.max_model_len is not None else truncate
 
     async def encode(self, prompt: str, *, add_special_tokens: bool = True, truncate: int | None = None) -> list[int]:
         """
@@ -105,6 +118,8 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         DetokError: One of them cannot be.
     """
     tokenizer = load(config.source, encoder=config.encoder)
+    chat_template = _chat_template(config.chat_template, tokenizer)
+    check_variables("default_chat_template_kwargs", config.default_chat_template_kwargs)
     most = limits.max_prompt_tokens or config.max_model_len
     lengths = LengthLimits(max_characters=limits.max_prompt_characters, max_tokens=most)
     return Model(
@@ -121,8 +136,34 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         max_model_len=config.max_model_len,
         channels=config.channel_table,
         byte_fallback=config.byte_fallback,
+        chat_template=chat_template,
+        chat_template_kwargs=config.default_chat_template_kwargs,
+        other_names=config.served_model_names,
         encoder=_encoder(tokenizer, lengths),
     )
+
+
+def _chat_template(given: str | None, tokenizer: Tokenizer) -> str | None:
+    """
+    Return the template that a model is set to, looked at before anybody asks for a chat.
+
+    Raises:
+        OptionError: There is no such file, and no template of that name.
+        SourceError, ChatTemplateError: The file cannot be read, or has no template.
+    """
+    if given is None or given in tokenizer.chat_templates:
+        return given
+    if "{" not in given:
+        path = Path(given)
+        if not path.is_file():
+            names = ", ".join(map(repr, sorted(tokenizer.chat_templates))) or "it has none"
+            accepted = f"there is no such file; else it is the name of one of the tokenizer's templates: {names}"
+            raise OptionError(option="chat_template", value=given, accepted=accepted)
+        try:
+            given = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SourceError(path, found=f"cannot be read ({error})", accepted="a chat template was expected") from error
+    return compiled(given, "given").source
 
 
 def _engine(config: ModelConfig, tokenizer: Tokenizer) -> Engine:
