@@ -11,13 +11,16 @@ from ..core.request.logprobs import Logprob
 from .base import EngineOutput, EngineRequest
 from .dialect import Body, Id, finish_reason
 from .events import EventStream
-from .sampling import prompt_of, sampling_of
+from .sampling import check_understood, prompt_of, sampling_of
 from .words import error_output
 
 __all__ = ["Vllm", "VllmCall"]
 
 # These stand beside the sampling parameters in a request, not among them.
-_BESIDE = ("cache_salt", "priority")
+_BESIDE = ("cache_salt", "ec_transfer_params", "kv_transfer_params", "priority")
+
+# Everything else is sent as it is. These its endpoint of token ids does not have.
+_NOT_THERE = ("audio", "length_penalty", "modalities", "use_beam_search", "web_search_options")
 
 
 class _Top(msgspec.Struct):
@@ -58,6 +61,10 @@ class VllmCall:
     def __init__(self, request: EngineRequest, *, model: str | None) -> None:
         self._request_id = request.request_id
         sampling = sampling_of(request)
+        check_understood(sampling, sampling.keys() - _NOT_THERE, engine="vllm")
+        sampling = {name: value for name, value in sampling.items() if name not in _NOT_THERE}
+        if (more := sampling.pop("vllm_xargs", None)) is not None:
+            sampling["extra_args"] = more
         self._body: Body = {
             "request_id": request.request_id,
             "token_ids": prompt_of(request),

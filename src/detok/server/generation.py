@@ -52,10 +52,19 @@ class Asked:
     """What the client called what the engine gets, where that is not the same."""
 
     @classmethod
-    def of(cls, body: GenerationBody, model: Model, config: ServerConfig, prefix: str, client_id: str | None = None) -> Asked:
+    def of(
+        cls,
+        body: GenerationBody,
+        model: Model,
+        config: ServerConfig,
+        prefix: str,
+        client_id: str | None = None,
+        own_id: str | None = None,
+    ) -> Asked:
         """Give a request its id: the client's, from the header or the body, after what kind it is; else one of ours."""
         client_id = client_id or body.request_id
-        return cls(body=body, model=model, config=config, id=f"{prefix}-{client_id or own_id or uuid4().hex}", client_id=client_id)
+        name = client_id or own_id or uuid4().hex
+        return cls(body=body, model=model, config=config, id=f"{prefix}-{name}", client_id=client_id)
 
     @property
     def n(self) -> int:
