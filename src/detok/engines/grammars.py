@@ -60,7 +60,7 @@ def for_llamacpp(structured: Mapping[str, Any]) -> dict[str, Any]:
         case "grammar", grammar:
             return {"grammar": grammar}
         case kind, value:
-            accepted = "llama.cpp binds its answers by json, json_object, choice or a grammar in GBNF"
+            accepted = "the engine llamacpp binds its answers by json, json_object, choice or a grammar in GBNF"
             raise OptionError(option="structured_outputs", value={kind: value}, accepted=accepted)
     return {}
 

@@ -162,7 +162,10 @@ class Habits:
 def _calling(call_id: str, form: CallForm) -> Iterator[list[Message]]:
     arguments = '{"probe_argument": "Argument"}' if form.as_text else ARGUMENTS
     call = {"id": call_id, "type": "function", "function": {"name": NAME, "arguments": arguments}}
-    chat = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": form.silent, "tool_calls": [call]}]
+    chat: list[Message] = [
+        {"role": "user", "content": ASKED},
+        {"role": "assistant", "content": form.silent, "tool_calls": [call]},
+    ]
     yield chat
     yield [{"role": "system", "content": ASKED}, *chat]
 

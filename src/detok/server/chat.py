@@ -11,7 +11,7 @@ from ..errors import OptionError
 from .answers import DONE, event
 from .chat_prompts import chat_ids
 from .errors import shown_reason
-from .generation import Asked, Generation, UsageCount
+from .generation import Asked, Generation, UsageCount, prompt_logprobs
 from .schema import ChatBody
 from .texts import json_bytes
 from .tool_calls import MessageDeltas, table_behind, whole_message
@@ -36,6 +36,7 @@ async def chat_completion(asked: Asked, body: ChatBody) -> Generation:
     asked.config.limits.check_choices(1, asked.n)
     logprobs = _logprobs(asked, body)
     _check_tool_choice(body)
+    asked.check_prompt_logprobs(body.prompt_logprobs)
     prompt = await chat_ids(asked.model, body, asked.config)
     max_tokens = _max_tokens(asked, body, len(prompt))
     asked.check_length(prompt, max_tokens)
@@ -44,7 +45,12 @@ async def chat_completion(asked: Asked, body: ChatBody) -> Generation:
         max_tokens=max_tokens, channels=None if table is None else table_behind(table, asked.model.tokenizer, prompt)
     )
     sampling = asked.sampling(max_tokens=max_tokens, logprobs=logprobs, **_beyond(body))
-    return Generation(asked=asked, prompts=[prompt], options=options, sampling=sampling, shape=ChatShape(asked, body, prompt))
+    scored = None
+    if body.prompt_logprobs is not None:
+        scored = await asked.model.told_prompt(prompt, body.prompt_logprobs, options.decoding, asked.id)
+    return Generation(
+        asked=asked, prompts=[prompt], options=options, sampling=sampling, shape=ChatShape(asked, body, prompt, scored)
+    )
 
 
 def _logprobs(asked: Asked, body: ChatBody) -> int | None:
@@ -84,8 +90,9 @@ def _check_tool_choice(body: ChatBody) -> None:
 class ChatShape:
     """Outputs as OpenAI's chat completions."""
 
-    def __init__(self, asked: Asked, body: ChatBody, prompt: Sequence[int]) -> None:
+    def __init__(self, asked: Asked, body: ChatBody, prompt: Sequence[int], scored: RequestOutput | None = None) -> None:
         self._asked = asked
+        self._scored = {"prompt_logprobs": prompt_logprobs(scored)} if body.prompt_logprobs is not None else {}
         self._prompt = prompt
         self._ids = bool(body.return_token_ids)
         self._names_ids = bool(body.return_tokens_as_token_ids)
@@ -128,7 +135,7 @@ class ChatShape:
             message = _with_both_names(whole_message(self._deltas(index, output)))
             choices.append({"index": index, "message": message, **self._beside(index, output)})
         prompt = {"prompt_token_ids": self._prompt} if self._ids else {}
-        return {**self._asked.head(KIND), "choices": choices, "usage": self.usage(), **prompt}
+        return {**self._asked.head(KIND), "choices": choices, "usage": self.usage(), **prompt, **self._scored}
 
     def _opening(self, index: int) -> bytes:
         self._unopened.discard(index)

@@ -12,7 +12,7 @@ from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from .answers import DONE, event
 from .errors import shown_reason
-from .generation import Asked, Generation, UsageCount
+from .generation import Asked, Generation, UsageCount, prompt_logprobs
 from .models import Model
 from .schema import CompletionBody, Prompt
 from .texts import json_bytes
@@ -45,15 +45,26 @@ async def completion(asked: Asked, body: CompletionBody) -> Generation:
         prompts = await asyncio.gather(*(_ids(asked.model, body, prompt) for prompt in given))
     for prompt in prompts:
         asked.check_length(prompt, max_tokens)
-    echoes = [_Echo(asked.model, *one, body, options) for one in zip(given, prompts, strict=True)] if body.echo else []
+    scored = await _scored(asked, body, prompts, options)
+    echoes = [_Echo(asked.model, *one, body, options) for one in zip(given, prompts, scored, strict=True)] if body.echo else []
     sampling = asked.sampling(max_tokens=max_tokens, logprobs=body.logprobs)
     return Generation(
         asked=asked,
         prompts=prompts,
         options=options,
         sampling=sampling,
-        shape=CompletionShape(asked, body, prompts, echoes),
+        shape=CompletionShape(asked, body, prompts, echoes, scored if body.prompt_logprobs is not None else []),
     )
+
+
+async def _scored(
+    asked: Asked, body: CompletionBody, prompts: Sequence[Sequence[int]], options: RequestOptions
+) -> list[RequestOutput | None]:
+    """What the model says of each prompt, if that was asked for and the engine tells it."""
+    count = body.prompt_logprobs if body.prompt_logprobs is not None else body.logprobs if body.echo else None
+    if count is None:
+        return [None] * len(prompts)
+    return list(await asyncio.gather(*(asked.model.told_prompt(one, count, options.decoding, asked.id) for one in prompts)))
 
 
 def _check(asked: Asked, body: CompletionBody) -> None:
@@ -65,6 +76,7 @@ def _check(asked: Asked, body: CompletionBody) -> None:
         raise OptionError(option="max_tokens", value=0, accepted="it is at least 1, or echo is asked for")
     if body.logprobs is not None:
         asked.config.limits.check_logprobs("logprobs", body.logprobs)
+    asked.check_prompt_logprobs(body.prompt_logprobs)
 
 
 def _prompts(prompt: Prompt) -> list[str | list[int]]:
@@ -97,11 +109,19 @@ class _Echo:
     """A prompt that is repeated before the output."""
 
     def __init__(
-        self, model: Model, given: str | list[int], ids: list[int], body: CompletionBody, options: RequestOptions
+        self,
+        model: Model,
+        given: str | list[int],
+        ids: list[int],
+        scored: RequestOutput | None,
+        body: CompletionBody,
+        options: RequestOptions,
     ) -> None:
         self.logprobs: list[TokenLogprob] = []
-        if body.logprobs is not None:
-            # Engines say nothing of the prompt's logprobs: its tokens have their texts and places, and null for a number.
+        if body.logprobs is not None and scored is not None:
+            self.logprobs, self.text = list(scored.logprobs or ()), scored.text
+        elif body.logprobs is not None:
+            # This engine says nothing of the prompt's logprobs: its tokens have their texts and places, and null for a number.
             request = model.tokenizer.request(ignore_eos=True, **options.decoding.as_dict())
             first, rest = request.feed(ids, logprobs=[None] * len(ids)), request.finish()
             self.logprobs = [*(first.logprobs or ()), *(rest.logprobs or ())]
@@ -115,8 +135,16 @@ class _Echo:
 class CompletionShape:
     """Outputs as OpenAI's completions."""
 
-    def __init__(self, asked: Asked, body: CompletionBody, prompts: Sequence[Sequence[int]], echoes: Sequence[_Echo]) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        body: CompletionBody,
+        prompts: Sequence[Sequence[int]],
+        echoes: Sequence[_Echo],
+        scored: Sequence[RequestOutput | None],
+    ) -> None:
         self._asked = asked
+        self._scored = scored
         self._n = asked.n
         self._prompts = prompts
         self._echoes = echoes
@@ -125,7 +153,7 @@ class CompletionShape:
         self._logprobs = body.logprobs is not None
         self._usage = UsageCount(asked, sum(map(len, prompts)))
         count = len(prompts) * self._n
-        self._unopened = set(range(count)) if echoes or self._ids else set()
+        self._unopened = set(range(count)) if echoes or self._ids or scored else set()
         self._plain = not (self._ids or self._logprobs or asked.wants_usage_always)
         usage = ',"usage":null' if asked.wants_usage else ""
         head = json_bytes(asked.head(KIND))[:-1].decode()
@@ -166,6 +194,8 @@ class CompletionShape:
             choice["token_ids"] = output.token_ids
             if is_first:
                 choice["prompt_token_ids"] = self._prompts[place]
+        if is_first and self._scored:
+            choice["prompt_logprobs"] = prompt_logprobs(self._scored[place])
         self._usage.count(index, output)
         return choice
 

@@ -144,7 +144,7 @@ def _of_engine(error: EngineError) -> Refused:
 
 
 # As msgspec ends a message: " - at `$.stop[...]`".
-_PLACE = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+_PLACE = re.compile(r" - at (?:`?key`? in )?`(?:key in )?\$\.?([^`]*)`$")
 _MISSING = re.compile(r"missing required field `(\w+)`")
 
 

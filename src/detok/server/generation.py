@@ -12,6 +12,7 @@ from uuid import uuid4
 from starlette.responses import Response
 
 from ..core.request.channels import ChannelTable
+from ..core.request.logprobs import TokenLogprob
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
@@ -26,7 +27,7 @@ from .sse import EventStream
 from .structured import structured_of
 from .texts import json_bytes
 
-__all__ = ["Asked", "Generation", "UsageCount", "usage_of"]
+__all__ = ["Asked", "Generation", "UsageCount", "prompt_logprobs", "usage_of"]
 
 SAMPLING = EngineFields.__struct_fields__
 """Of a body, what is for the engine. The text side's own fields never go there."""
@@ -130,6 +131,22 @@ class Asked:
         if logprobs is not None:
             given["logprobs"] = logprobs
         return {**given, "max_tokens": max_tokens, **more}
+
+    def check_prompt_logprobs(self, count: int | None) -> None:
+        """
+        Look at how much is asked of what the model says of the prompt.
+
+        Raises:
+            Refused, OptionError: It is too much, or comes in no stream, or the engine does not tell it.
+        """
+        if count is None:
+            return
+        self.config.limits.check_logprobs("prompt_logprobs", count)
+        if self.streams:
+            raise OptionError(option="prompt_logprobs", value=count, accepted="they come in answers without stream=true")
+        if self.model.prompts is None and self.model.has_model:
+            accepted = "the engine behind this server does not tell them: leave it out"
+            raise OptionError(option="prompt_logprobs", value=count, accepted=accepted)
 
     def check_length(self, prompt: Sequence[int], max_tokens: int) -> None:
         """
@@ -276,6 +293,24 @@ def usage_of(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
     }
+
+
+def prompt_logprobs(told: RequestOutput | None) -> list[dict[str, Any] | None] | None:
+    """Return vLLM's `prompt_logprobs` of a prompt: for each token but the first, those that were asked for, by their ids."""
+    if told is None or told.logprobs is None:
+        return None
+    return [_ranked(entry) for entry in told.logprobs]
+
+
+def _ranked(entry: TokenLogprob) -> dict[str, Any] | None:
+    if entry.logprob is None:
+        return None
+    own = {"logprob": entry.logprob, "rank": entry.rank, "decoded_token": entry.token}
+    others = {
+        str(one.token_id): {"logprob": one.logprob, "rank": rank, "decoded_token": one.token}
+        for rank, one in enumerate(entry.top, 1)
+    }
+    return {str(entry.token_id): own} | {name: one for name, one in others.items() if name != str(entry.token_id)}
 
 
 def _nothing() -> RequestOutput:

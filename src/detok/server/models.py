@@ -9,20 +9,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core.options import ByteFallbackMode
+from ..core.options import ByteFallbackMode, DecodeOptions
 from ..core.request.channels import ChannelTable
+from ..core.request.options import RequestOptions
+from ..core.request.output import RequestOutput
 from ..data import sample, sample_names
 from ..engines.base import Engine
-from ..engines.opening import open_engine
+from ..engines.opening import open_engine, open_prompt_engine
 from ..errors import EncodeUnsupported, OptionError, SourceError
 from ..frontend.detokenizer import OutOfProcess
 from ..frontend.metrics import FrontendMetrics, Registry
+from ..frontend.pending import Pending
 from ..frontend.processor import OutputProcessor
 from ..prompts.lengths import Frame, LengthLimits, Truncation
 from ..prompts.microbatch import AsyncEncoder
 from ..prompts.templates import compiled
 from ..tokenizers import Tokenizer, load
 from .config import ModelConfig
+from .errors import failure_of
 from .limits import Limits
 from .variables import check_variables
 
@@ -56,6 +60,8 @@ class Model:
     """Under which it can be asked for, too."""
     encoder: AsyncEncoder | None = None
     """None: it takes ids only."""
+    prompts: OutputProcessor | None = None
+    """Gives prompts back with their logprobs. None: the engine does not tell them."""
     created: int = field(default_factory=lambda: int(time.time()))
 
     _known_ids: frozenset[int] | None = None
@@ -103,9 +109,42 @@ class Model:
         self.limits.check_ids(ids)
         return ids
 
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a model at the other end, to which sampling parameters mean something."""
+        return getattr(self.frontend.engine, "has_model", True)
+
+    async def told_prompt(
+        self, prompt: Sequence[int], count: int, decoding: DecodeOptions, request_id: str
+    ) -> RequestOutput | None:
+        """
+        Return a prompt as if it were an output, with what the model says of each token and so many alternatives.
+
+        None if the engine does not tell that.
+
+        Raises:
+            EngineError: It failed, or refused the prompt.
+        """
+        if self.prompts is None:
+            return None
+        options = RequestOptions(ignore_eos=True, output="final", max_tokens=len(prompt), **decoding.as_dict())
+        pending = Pending()
+        name = await self.prompts.submit(
+            prompt, pending, options=options, sampling={"prompt_logprobs": count}, request_id=request_id
+        )
+        try:
+            output = await pending.get()
+        finally:
+            self.prompts.drop(name)
+        if (failure := failure_of(output)) is not None:
+            raise failure
+        return output
+
     async def close(self) -> None:
         """End all requests, close the engine and the encoder."""
         await self.frontend.close()
+        if self.prompts is not None:
+            await self.prompts.close()
         if self.encoder is not None:
             await self.encoder.aclose()
 
@@ -140,7 +179,13 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         chat_template_kwargs=config.default_chat_template_kwargs,
         other_names=config.served_model_names,
         encoder=_encoder(tokenizer, lengths),
+        prompts=_prompt_engine(config, tokenizer),
     )
+
+
+def _prompt_engine(config: ModelConfig, tokenizer: Tokenizer) -> OutputProcessor | None:
+    engine = open_prompt_engine(config.engine, **config.engine_options)
+    return None if engine is None else OutputProcessor(tokenizer, engine, chunk_size=CHUNK_SIZE)
 
 
 def _chat_template(given: str | None, tokenizer: Tokenizer) -> str | None:
