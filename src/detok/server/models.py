@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,9 @@ __all__ = ["Model", "open_model"]
 # Rows that are decoded and written before others have their turn on the event loop: about half a millisecond.
 CHUNK_SIZE = 32
 
+PADDING = 512
+"""The number of a model's rows is a multiple of 64, 128, 256 or 512, as it suits the hardware it was trained on."""
+
 REPLAY = "replay"
 """Without a file: the samples that come with the package."""
 
@@ -64,7 +68,15 @@ class Model:
     """Gives prompts back with their logprobs. None: the engine does not tell them."""
     created: int = field(default_factory=lambda: int(time.time()))
 
+    vocab_size: int | None = None
+    """Of the model, which may have more rows than its tokenizer has ids, and may sample one; None if nobody said."""
+
     _known_ids: frozenset[int] | None = None
+
+    @property
+    def id_limit(self) -> int:
+        """The first number that is no id of the model: where nobody said how many it has, as far as models are padded."""
+        return self.vocab_size or -(-self.tokenizer.vocab_size // PADDING) * PADDING
 
     @property
     def known_ids(self) -> frozenset[int]:
@@ -180,7 +192,19 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         other_names=config.served_model_names,
         encoder=_encoder(tokenizer, lengths),
         prompts=_prompt_engine(config, tokenizer),
+        vocab_size=_vocab_size(config),
     )
+
+
+def _vocab_size(config: ModelConfig) -> int | None:
+    """What the model's own configuration says, if it stands beside its tokenizer."""
+    path = Path(config.source, "config.json") if isinstance(config.source, str) else None
+    try:
+        values = json.loads(path.read_bytes()) if path is not None else {}
+    except (OSError, ValueError):
+        return None
+    sizes = [one.get("vocab_size") for one in (values, values.get("text_config") or {}) if isinstance(one, dict)]
+    return next((size for size in sizes if type(size) is int and size > 0), None)
 
 
 def _prompt_engine(config: ModelConfig, tokenizer: Tokenizer) -> OutputProcessor | None:
