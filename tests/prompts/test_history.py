@@ -20,7 +20,7 @@ from tests.support.trl_templates import trl_templates
 Chat = list[dict[str, Any]]
 
 VOCABULARIES = ("qwen3", "llama3", "gemma3", "deepseek-v3")
-SPECIAL = dict(EMBEDDED.prompt_facts.special_tokens)
+SPECIAL: dict[str, Any] = dict(EMBEDDED.prompt_facts.special_tokens)
 
 OTHERWISE = {
     # They show calls beside no content, and arguments as JSON alone: the front's prompts would have lost the calls, or failed.
@@ -44,12 +44,11 @@ def templates() -> dict[str, str]:
 def theirs(template: str, chat: Chat, **options: Any) -> str | None:
     """By transformers; None if the template refuses the chat."""
     try:
-        rendered, _ = render_jinja_template(
-            conversations=[chat], chat_template=template, tools=TOOLS, add_generation_prompt=True, **SPECIAL, **options
-        )
+        given: dict[str, Any] = {"conversations": [chat], "tools": TOOLS, "add_generation_prompt": True, **SPECIAL, **options}
+        rendered: Any = render_jinja_template(chat_template=template, **given)
     except Exception:  # whatever a template raises
         return None
-    return str(rendered[0])
+    return str(rendered[0][0])
 
 
 def ours(template: str, chat: Chat, **options: Any) -> str | None:
@@ -112,11 +111,16 @@ def test_prompt_is_the_one_that_vllm_rendered(recorded: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", [name for name, kinds in OTHERWISE.items() if "calls" in kinds])
 def test_calls_that_the_front_would_lose_are_shown(name: str) -> None:
     """Whatever their content is; a content beside them is shown, too."""
-    for content in (None, "", [], "Let me see."):
+    contents: tuple[Any, ...] = (None, "", [], "Let me see.")
+    for content in contents:
         function = {"name": "get_weather", "arguments": '{"city":"東京"}'}
         call = {"id": "call_1", "type": "function", "function": function}
         answer = {"role": "assistant", "content": content, "tool_calls": [call]}
-        chat = [{"role": "user", "content": "The weather?"}, answer, {"role": "tool", "tool_call_id": "call_1", "content": "21"}]
+        chat: Chat = [
+            {"role": "user", "content": "The weather?"},
+            answer,
+            {"role": "tool", "tool_call_id": "call_1", "content": "21"},
+        ]
         text = ours(templates()[name], chat) or ""
         assert 'get_weather\n```json\n{"city":"東京"}\n```' in text
         assert text.count("Let me see.") == (content == "Let me see.")
@@ -183,12 +187,12 @@ def test_result_has_the_name_of_its_call() -> None:
     """By its id, else in order; one that it has itself stays; an id from nowhere tells nothing."""
     other = {**CALL, "id": "b", "function": {"name": "g", "arguments": "{}"}}
     calling = {"role": "assistant", "tool_calls": [CALL, other]}
-    results = [{"role": "tool", "tool_call_id": "b", "content": "1"}, {"role": "tool", "tool_call_id": "a", "content": "2"}]
+    results: Chat = [{"role": "tool", "tool_call_id": "b", "content": "1"}, {"role": "tool", "tool_call_id": "a", "content": "2"}]
     assert written(calling, *results).endswith("tool:g:1;tool:f:2;")
     assert written(calling, *({"role": "tool", "content": one["content"]} for one in results)).endswith("tool:f:1;tool:g:2;")
     assert written(calling, {**results[0], "name": "mine"}).endswith("tool:mine:1;")
     assert written(calling, {**results[0], "tool_call_id": "z"}).endswith("tool::1;")
-    old = [{"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}, {"role": "function", "content": "1"}]
+    old: Chat = [{"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}, {"role": "function", "content": "1"}]
     assert written(*old).endswith("tool:f:1;")
 
 
@@ -271,7 +275,7 @@ def test_ids_that_are_right_stay() -> None:
 
 def test_developer_is_a_system_message_where_the_template_knows_no_other() -> None:
     """Joined with the others; where it is known, it stays."""
-    chat = [
+    chat: Chat = [
         {"role": "user", "content": "a"},
         {"role": "developer", "content": "b", "tools": []},
         {"role": "system", "content": "c"},
@@ -283,7 +287,7 @@ def test_developer_is_a_system_message_where_the_template_knows_no_other() -> No
 
 def test_error_of_a_template_names_the_message() -> None:
     """The first with which it says so."""
-    chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "system", "content": "c"}]
+    chat: Chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "system", "content": "c"}]
     strict = "{% for m in messages %}{% if m.content == 'c' %}{{ raise_exception('no') }}{% endif %}{{ m.content }}{% endfor %}"
     with pytest.raises(detok.ChatTemplateError, match=r"line 1, at messages\[2\]: no") as caught:
         written(*chat, {"role": "user", "content": "d"}, template=strict)

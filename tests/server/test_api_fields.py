@@ -310,8 +310,9 @@ def test_list_of_models_has_two_paths() -> None:
 
 def test_overflow_is_told_in_openais_words() -> None:
     """As litellm and LangChain look for them; nothing in it is for the operator."""
-    small = {"max_model_len": 10}
-    for body in ({"prompt": [5] * 11}, {"prompt": [5] * 5, "max_tokens": 6}, {"prompt": "a b c d e f g h i j k l"}):
+    small: Body = {"max_model_len": 10}
+    bodies: list[Body] = [{"prompt": [5] * 11}, {"prompt": [5] * 5, "max_tokens": 6}, {"prompt": "a b c d e f g h i j k l"}]
+    for body in bodies:
         answer = asked(COMPLETIONS, body, of=model(**small))
         message = answer.error["message"]
         assert message.startswith("This model's maximum context length is 10 tokens. However, ")

@@ -153,7 +153,7 @@ def nine_characters(call_id: str, known: dict[str, str]) -> str:
     Return an id of nine letters and digits for another one, always the same: the last nine, as vLLM does, where that is one.
 
     >>> nine_characters("call_0123456789abcdef", {}), nine_characters("functions.f:0", {})
-    ('789abcdef', 'AJ3fXxPnP')
+    ('789abcdef', 'h8csKm4BZ')
 
     Args:
         call_id: It.
