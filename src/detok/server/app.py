@@ -137,6 +137,9 @@ class Server:
         if not self._keys or scope["path"] in self._open_paths or scope["method"] == "OPTIONS":
             return
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        # Anthropic's clients have a header of their own.
+        other = next((value for name, value in scope["headers"] if name == b"x-api-key"), b"")
+        given = given or (b"Bearer " + other if other else b"")
         scheme, _, key = given.partition(b" ")
         # All of them are compared, each in a time that does not tell how much of it was right.
         fits = [hmac.compare_digest(key.strip(), one) for one in self._keys]

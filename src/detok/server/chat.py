@@ -10,7 +10,7 @@ from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from .answers import DONE, event
 from .chat_prompts import chat_ids
-from .errors import shown_reason
+from .errors import Refused, shown_reason
 from .generation import Asked, Generation, UsageCount, prompt_logprobs
 from .schema import ChatBody
 from .texts import json_bytes
@@ -136,6 +136,15 @@ class ChatShape:
             choices.append({"index": index, "message": message, **self._beside(index, output)})
         prompt = {"prompt_token_ids": self._prompt} if self._ids else {}
         return {**self._asked.head(KIND), "choices": choices, "usage": self.usage(), **prompt, **self._scored}
+
+    def told(self, index: int, output: RequestOutput) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """Return the deltas of an output and what a choice has beside them, for a shape of another API."""
+        self._usage.count(index, output)
+        return self._deltas(index, output), self._beside(index, output)
+
+    def failed(self, error: Refused) -> bytes:
+        """Return the events of a failure."""
+        return event(error.as_dict()) + DONE
 
     def _opening(self, index: int) -> bytes:
         self._unopened.discard(index)

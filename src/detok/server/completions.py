@@ -11,7 +11,7 @@ from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from .answers import DONE, event
-from .errors import shown_reason
+from .errors import Refused, shown_reason
 from .generation import Asked, Generation, UsageCount, prompt_logprobs
 from .models import Model
 from .schema import CompletionBody, Prompt
@@ -174,6 +174,10 @@ class CompletionShape:
         if not self._asked.wants_usage:
             return DONE
         return event({**self._asked.head(KIND), "choices": [], "usage": self.usage()}) + DONE
+
+    def failed(self, error: Refused) -> bytes:
+        """Return the events of a failure."""
+        return event(error.as_dict()) + DONE
 
     def answer(self, outputs: Sequence[RequestOutput]) -> dict[str, Any]:
         """Return all choices."""

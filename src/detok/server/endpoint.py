@@ -94,6 +94,8 @@ class Described:
     body: type[msgspec.Struct] | None = None
     generates: bool = False
     """Whether it counts among the requests that generate."""
+    refusal_body: Callable[[Refused], dict[str, Any]] = Refused.as_dict
+    """How its clients read an error."""
 
 
 class Endpoint:
@@ -104,6 +106,7 @@ class Endpoint:
         self._path = described.path
         self._handler = described.handler
         self._generates = described.generates
+        self._refusal_body = described.refusal_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
@@ -118,7 +121,7 @@ class Endpoint:
             call.log["gone"] = True
         except Refused as error:
             status = error.status
-            await refusal(error, call.headers)(scope, receive, send)
+            await refusal(error, call.headers, self._refusal_body)(scope, receive, send)
         if status is not None:
             self._server.count(self._path, status)
         log_request(scope["method"], self._path, status, time.perf_counter() - start, **call.log, **call.log_at_end())
@@ -151,7 +154,7 @@ class Endpoint:
             raise
         except Exception as error:
             refused = self._note(call, error)
-            await refusal(refused, call.headers)(call.scope, receive, send)
+            await refusal(refused, call.headers, self._refusal_body)(call.scope, receive, send)
             return refused.status
         finally:
             server.running -= self._generates
@@ -172,9 +175,9 @@ def _add(response: Response, headers: Mapping[str, str]) -> None:
         response.headers.setdefault(name, value)
 
 
-def refusal(error: Refused, headers: Mapping[str, str]) -> Response:
+def refusal(error: Refused, headers: Mapping[str, str], body: Callable[[Refused], dict[str, Any]] = Refused.as_dict) -> Response:
     """Return the answer that says why there is none."""
-    return Response(json_bytes(error.as_dict()), error.status, {**headers, **error.headers}, JSON)
+    return Response(json_bytes(body(error)), error.status, {**headers, **error.headers}, JSON)
 
 
 def json_response(value: Any) -> Response:

@@ -9,7 +9,13 @@ from starlette.routing import Route
 
 from ..frontend.metrics import CONTENT_TYPE
 from .chat import chat_completion
+from .chat_prompts import chat_ids
 from .completions import completion
+from .dialects.messages import CountBody, MessagesBody, as_messages, refusal_body
+from .dialects.messages import as_chat as messages_chat
+from .dialects.responses import as_responses
+from .dialects.responses_input import ResponsesBody
+from .dialects.responses_input import as_chat as responses_chat
 from .endpoint import Call, Described, Endpoint, json_response
 from .generation import Asked, Generation
 from .models import Model
@@ -35,11 +41,32 @@ async def completions(call: Call) -> Response | EventStream:
 
 async def chat_completions(call: Call) -> Response | EventStream:
     """Continue a chat."""
-    body = call.body(ChatBody)
-    asked = Asked.of(body, call.server.model(body.model), call.server.config, "chatcmpl", call.client_id, call.id)
+    return await _generated(call, await _chat(call, call.body(ChatBody), "chatcmpl"))
+
+
+async def responses(call: Call) -> Response | EventStream:
+    """Answer, in the shape of OpenAI's Responses."""
+    body = call.body(ResponsesBody)
+    return await _generated(call, as_responses(await _chat(call, responses_chat(body), "resp"), body))
+
+
+async def messages(call: Call) -> Response | EventStream:
+    """Answer, in the shape of Anthropic's Messages."""
+    return await _generated(call, as_messages(await _chat(call, messages_chat(call.body(MessagesBody)), "msg")))
+
+
+async def count_tokens(call: Call) -> Response:
+    """Count the tokens of a prompt of Anthropic's Messages."""
+    body = call.body(CountBody)
+    ids = await chat_ids(call.server.model(body.model), messages_chat(body), call.server.config)
+    return json_response({"input_tokens": len(ids)})
+
+
+async def _chat(call: Call, body: ChatBody, prefix: str) -> Generation:
+    asked = Asked.of(body, call.server.model(body.model), call.server.config, prefix, call.client_id, call.id)
     if call.server.config.log_prompts:
         call.log["messages"] = body.messages
-    return await _generated(call, await chat_completion(asked, body))
+    return await chat_completion(asked, body)
 
 
 async def _generated(call: Call, generation: Generation) -> Response | EventStream:
@@ -108,6 +135,9 @@ async def openapi(call: Call) -> Response:
 ENDPOINTS = (
     Described("POST", "/v1/completions", completions, CompletionBody, generates=True),
     Described("POST", "/v1/chat/completions", chat_completions, ChatBody, generates=True),
+    Described("POST", "/v1/responses", responses, ResponsesBody, generates=True),
+    Described("POST", "/v1/messages", messages, MessagesBody, generates=True, refusal_body=refusal_body),
+    Described("POST", "/v1/messages/count_tokens", count_tokens, CountBody, refusal_body=refusal_body),
     Described("POST", "/tokenize", tokenize, TokenizeBody),
     Described("POST", "/v1/tokenize", tokenize, TokenizeBody),
     Described("POST", "/detokenize", detokenize, DetokenizeBody),

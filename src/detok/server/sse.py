@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ..core.request.output import RequestOutput
 from ..frontend.pending import Pending
-from .answers import DONE, Shape, Source, event
+from .answers import Shape, Source
 from .connection import ClientGone
 from .errors import failure_of, refusal_of
 
@@ -120,7 +120,7 @@ class EventStream:
             self.flows = False
             if self._waiting is not None:
                 await asyncio.wait([self._waiting])
-            last = self._shape.last() if self.error is None else event(refusal_of(self.error).as_dict()) + DONE
+            last = self._shape.last() if self.error is None else self._shape.failed(refusal_of(self.error))
             await self._sends({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             self.flows = False
