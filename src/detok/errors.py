@@ -185,8 +185,8 @@ class ChatTemplateError(DetokError, ValueError):
 
     def __str__(self) -> str:
         where = "" if self.line is None else f", line {self.line}"
-        where += "" if self.place is None else f", at {self.place}"
-        return f"chat template {self.template!r}{where}: {self.problem}"
+        at = "" if self.place is None else f" (at {self.place})"
+        return f"chat template {self.template!r}{where}: {self.problem}{at}"
 
 
 class SourceError(DetokError, ValueError):

@@ -289,7 +289,7 @@ def test_error_of_a_template_names_the_message() -> None:
     """The first with which it says so."""
     chat: Chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "system", "content": "c"}]
     strict = "{% for m in messages %}{% if m.content == 'c' %}{{ raise_exception('no') }}{% endif %}{{ m.content }}{% endfor %}"
-    with pytest.raises(detok.ChatTemplateError, match=r"line 1, at messages\[2\]: no") as caught:
+    with pytest.raises(detok.ChatTemplateError, match=r"line 1: no \(at messages\[2\]\)") as caught:
         written(*chat, {"role": "user", "content": "d"}, template=strict)
     assert caught.value.place == "messages[2]"
 

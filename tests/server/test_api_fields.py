@@ -318,6 +318,7 @@ def test_overflow_is_told_in_openais_words() -> None:
         assert message.startswith("This model's maximum context length is 10 tokens. However, ")
         assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")
         assert "raise" not in message
+        assert "context_length_exceeded" in message
 
 
 def test_truncation_to_what_the_model_takes() -> None:

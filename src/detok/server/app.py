@@ -53,7 +53,11 @@ class Server:
         self._app: ASGIApp = self._checked
         if self.config.cors_origins:
             self._app = CORSMiddleware(
-                self._checked, allow_origins=self.config.cors_origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+                self._checked,
+                allow_origins=self.config.cors_origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["*"],
+                expose_headers=[HEADER],
             )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

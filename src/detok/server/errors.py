@@ -24,10 +24,13 @@ from ..errors import (
     UsageError,
 )
 
-__all__ = ["Refused", "failure_of", "refusal_of", "shown_reason"]
+__all__ = ["OVERFLOW", "Refused", "failure_of", "refusal_of", "shown_reason"]
 
 # Statuses of an engine that speak of the request. Any other (it wants a key, say, or does not know the path) is between us two.
 OF_THE_REQUEST = frozenset({400, 404, 408, 409, 413, 422, 429})
+
+OVERFLOW = "context_length_exceeded"
+"""OpenAI's code of it. It is in the words as well, where LangChain looks for it."""
 
 TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
@@ -79,7 +82,7 @@ def refusal_of(error: BaseException) -> Refused:
         case EngineError():
             return _of_engine(error)
         case PromptTooLong():
-            return Refused(400, _too_long(error), code="context_length_exceeded")
+            return Refused(400, _too_long(error), code=OVERFLOW)
         case OptionError():
             return Refused(400, str(error), param=error.option)
         case MessageError():
@@ -111,7 +114,7 @@ def _too_long(error: PromptTooLong) -> str:
         return str(error)
     return (
         f"This model's maximum context length is {error.limit} tokens. However, the prompt has {error.length} tokens. "
-        "Please reduce the length of the prompt, or give truncate_prompt_tokens."
+        f"Please reduce the length of the prompt, or give truncate_prompt_tokens ({OVERFLOW})."
     )
 
 

@@ -19,7 +19,7 @@ from ..errors import OptionError
 from ..frontend.pending import Outlet, Pending
 from .answers import Shape
 from .config import ServerConfig
-from .errors import Refused, failure_of
+from .errors import OVERFLOW, Refused, failure_of
 from .models import Model
 from .request_ids import HEADER
 from .schema import EngineFields, GenerationBody
@@ -161,9 +161,9 @@ class Asked:
             message = (
                 f"This model's maximum context length is {most} tokens. However, you requested {len(prompt) + max_tokens} tokens "
                 f"({len(prompt)} in the prompt, {max_tokens} in the completion). "
-                "Please reduce the length of the prompt, or ask for fewer tokens."
+                f"Please reduce the length of the prompt, or ask for fewer tokens ({OVERFLOW})."
             )
-            raise Refused(400, message, param="max_tokens", code="context_length_exceeded")
+            raise Refused(400, message, param="max_tokens", code=OVERFLOW)
 
 
 @dataclass(slots=True, kw_only=True)
