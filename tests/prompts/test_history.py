@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,49 @@ def test_part_that_is_no_text_is_refused_if_all_has_to_be(kind: str) -> None:
     assert written(*chat, template=parts) == "a"
     with pytest.raises(detok.MessageError, match=rf"messages\[0\]\.content\[1\] is of the type '{kind}'"):
         written(*chat, template=parts, complete=True)
+
+
+ODD: tuple[Any, ...] = (None, "", 0, 2.5, True, [], {}, "x", "\ud800", [None], [[]], {"a": None}, "{", '{"a":1}', "tool")
+FIELDS = ("content", "tool_calls", "function_call", "tool_call_id", "name", "reasoning", "thinking", "refusal", "audio", "tools")
+USUAL: dict[str, tuple[Any, ...]] = {
+    "content": ("hi", None, [{"type": "text", "text": "a"}], [{"type": "refusal", "refusal": "c"}], [{"type": "image"}]),
+    "tool_calls": ([CALL], [{**CALL, "id": None}], [{**CALL, "id": "a", "type": None}], [{"name": "f", "arguments": [1]}]),
+    "function_call": ({"name": "f", "arguments": "{"}, {"name": "f"}),
+    "tool_call_id": ("a", "b"),
+}
+
+
+def _odd(chance: random.Random, depth: int = 0) -> Any:
+    if depth > 2 or chance.random() < 0.6:
+        return chance.choice(ODD)
+    names = ("type", "text", "id", "function", "name", "arguments")
+    if chance.random() < 0.5:
+        return [_odd(chance, depth + 1) for _ in range(chance.randint(0, 2))]
+    return {chance.choice(names): _odd(chance, depth + 1) for _ in range(chance.randint(0, 2))}
+
+
+def test_no_message_is_anything_but_rendered_or_refused() -> None:
+    """Whatever stands in its fields; and what came in is not changed."""
+    roles = ("user", "assistant", "assistant", "system", "developer", "tool", "function", "critic")
+    outcomes = {"rendered": 0, "refused": 0}
+    for seed in range(300):
+        chance = random.Random(seed)
+        chat = [
+            {
+                "role": chance.choice(roles),
+                **{
+                    name: chance.choice(USUAL[name]) if name in USUAL and chance.random() < 0.8 else _odd(chance)
+                    for name in chance.sample(FIELDS, chance.randint(0, 4))
+                },
+            }
+            for _ in range(chance.randint(1, 4))
+        ]
+        before = repr(chat)
+        template = templates()[chance.choice(NAMES)]
+        try:
+            EMBEDDED.render_chat(chat, chat_template=template, complete=seed % 2 == 0, safe=seed % 3 == 0)
+            outcomes["rendered"] += 1
+        except (detok.MessageError, detok.ChatTemplateError):
+            outcomes["refused"] += 1
+        assert repr(chat) == before
+    assert min(outcomes.values()) > 20

@@ -87,6 +87,9 @@ def _message(message: object, place: str, roles: Collection[str]) -> Message:
     calls = copy.get("tool_calls")
     if calls is not None and not (isinstance(calls, list) and all(isinstance(call, dict) for call in calls)):
         raise MessageError(f"{place}.tool_calls", found=f"is {short(calls)}", accepted="it is a list of objects")
+    for name in ("tool_call_id", "refusal"):
+        if not isinstance(copy.get(name, ""), str):
+            raise MessageError(f"{place}.{name}", found=f"is {short(copy[name])}", accepted="it is a text")
     if "content" not in message and role not in MAY_BE_SILENT:
         raise MessageError(place, found="has no content", accepted='give content (it may be ""), or tool_calls')
     return copy
