@@ -17,7 +17,7 @@ from tokenizers.decoders import DecodeStream
 
 import detok
 from detok.core.utf8 import REPLACEMENT
-from detok.core.window import find_printable
+from detok.inspection.strategies import find_printable
 
 __all__ = ["Batches", "DecodeStreamRows", "Feeds", "RowPeer", "SGLangRows", "VLLMRows"]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import detok
-from detok.core import automaton, rewriter
-from detok.core.automaton import Node
-from detok.core.late_rules import _WHITE_SPACE, matched_characters
+from detok.core.decoding import automaton, rewriter
+from detok.core.decoding.automaton import Node
+from detok.core.decoding.text_rules import _WHITE_SPACE
 from detok.core.options import DecodeOptions
 from tests.support.handmade import (
     BPE,
@@ -86,28 +86,6 @@ def test_added_token_beside_another_loses_only_the_space_in_front(
     assert tokenizer.decode(ids, False, spaces_between_special_tokens=False) == expected
 
 
-@pytest.mark.parametrize(
-    ("pattern", "characters"),
-    [
-        ("[+-] ", r"[+-]|\ "),
-        ("[z-]a", "[z-]|a"),
-        (r"[.-]\s", r"[.-]|\s"),
-        ("a--b", r"a|\-|\-|b"),
-        ("[a--b]", None),
-        ("[a&&b]", None),
-        ("[^a]", None),
-        ("a.", None),
-        (r"\w", None),
-        ("(?i)a", None),
-        ("^a", None),
-        ("a$", None),
-    ],
-)
-def test_characters_of_a_pattern_are_found_or_not(pattern: str, characters: str | None) -> None:
-    """Classes are kept apart, so that an end of one makes no range with the next; what is not plain is not guessed."""
-    assert matched_characters(pattern) == characters
-
-
 @pytest.mark.parametrize("pattern", ["[+-] ", "[z-]a", r"[.-]\s", "a-+"])
 def test_regular_expression_with_a_hyphen_streams(pattern: str) -> None:
     """These raised when a stream was opened."""
@@ -135,7 +113,7 @@ def test_delimiter_of_nothing_is_a_space_in_an_empty_text() -> None:
 DEEP_PROMPTS = {
     "two rules over tokens": (sequence(replace("▁", " "), replace("x", "y"), FUSE), ["u", "a", "b"], [1, 2]),
     "a rule before WordPiece": (sequence(replace("▁", " "), WORDPIECE), ["u", "a", "##b"], [1, 2]),
-    "regular expression and Strip": (sequence(FUSE, replace(" +", " ", regex=True), strip(0, 1)), ["u", "a", " b"], [1, 2]),
+    "Replace and Strip over joined text": (sequence(FUSE, replace("  ", " "), strip(0, 1)), ["u", "a", " b"], [1, 2]),
     "continuation bytes": (BYTE_LEVEL, byte_level_tokens(b"u", b"\x80", b"\x81"), [1, 2]),
 }
 

@@ -11,10 +11,11 @@ import pytest
 
 import detok
 from detok.inspection import Certificate, check
+from detok.inspection.strategies import open_stream
 from detok.tokenizers import Tokenizer
 from detok.tokenizers.huggingface import HuggingFaceLibrary
 from tests.support.handmade import FUSE, handmade, make, sequence, strip
-from tests.support.vocabularies import real
+from tests.support.vocabularies import real_tokenizer
 
 EMBEDDED = detok.load(detok.EMBEDDED)
 
@@ -195,7 +196,7 @@ def test_check_of_handmade_tokenizers_is_clean(name: str) -> None:
 @pytest.mark.parametrize("name", ["mistral-v1", "minilm", "pix2tex"])
 def test_check_of_real_vocabularies_is_clean(name: str) -> None:
     """So do real ones."""
-    certificate = check(detok.load(real(name)), lists=100)
+    certificate = check(real_tokenizer(name), lists=100)
     assert certificate.ok, certificate.differences
 
 
@@ -214,7 +215,7 @@ def test_check_of_a_strategy_counts_how_often_it_is_wrong() -> None:
     assert 0 < certificate.differing_lists <= min(100, certificate.differing)
     first = certificate.differences[0]
     assert first.kind == "stream"
-    assert tokenizer.stream(strategy="window").extend(first.ids) != first.expected
+    assert open_stream(tokenizer, "window").extend(first.ids) != first.expected
     assert not check(tokenizer, ids=first.ids, strategy="window").ok
     exact = check(tokenizer, lists=100, strategy="exact")
     assert (exact.ok, exact.strategy, exact.differing_lists) == (True, "exact", 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..core.ids import as_ids
 from ..errors import OptionError
+from ..ids import as_ids
 from .base import EngineRequest
 
 __all__ = ["check_understood", "prompt_of", "sampling_of"]

@@ -9,13 +9,13 @@ from time import perf_counter
 from typing import Any, SupportsIndex
 from uuid import uuid4
 
-from ..core.ids import as_ids
 from ..core.options import check_at_least
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..core.request.request import FinishReason
 from ..engines.base import Engine, EngineOutput, EngineRequest
 from ..errors import EngineError
+from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .aborts import Aborts
 from .detokenizer import Detokenizer, InProcess
@@ -196,7 +196,7 @@ class OutputProcessor:
         """Decode one slice of a batch, and hand out what is due."""
         requests, metrics = self._requests, self.metrics
         known = [one for one in outputs if one.request_id in requests]
-        rows = [(one.request_id, one.token_ids, one.finish_reason, one.logprobs, one.stop_reason) for one in known]
+        rows = [(one.request_id, one.token_ids, one.logprobs, one.finish_reason, one.stop_reason) for one in known]
         metrics.ignored_rows.add(len(outputs) - len(known))
         if not rows:
             return

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, SupportsIndex
 
-from ..core.ids import as_ids
-from ..core.options import Strategy
+from ..core.decoding.texts import common_prefix
 from ..core.request.output import RequestOutput
 from ..core.request.request import RequestDecoder
 from ..core.stream import TextStream
-from ..core.texts import common_prefix
 from ..core.utf8 import REPLACEMENT
 from ..errors import OptionError
+from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .judge import judge
+from .strategies import Strategy, by_strategy
 
 __all__ = ["Deviation", "Fault", "Summary", "TraceRow", "summary", "trace"]
 
@@ -121,7 +121,7 @@ def trace(
 
     other: _Compared | _Requested | None = None
     if strategy is not None:
-        other = _Compared(tokenizer.stream(prompt_ids, strategy=strategy, **options), right)
+        other = _Compared(by_strategy(tokenizer, strategy).stream(prompt_ids, **options), right)
     elif stops is not None:
         other = _Requested(tokenizer.request(prompt_ids, **options, **stops))
     rows: list[TraceRow] = []

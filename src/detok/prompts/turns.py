@@ -15,7 +15,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Protocol
 
-from ..core.texts import common_prefix
+from ..core.decoding.texts import common_prefix
 from ..errors import OptionError
 
 __all__ = ["RESULTS", "Message", "Render", "behind_turn", "is_instruction", "special_pattern", "still_to_say"]

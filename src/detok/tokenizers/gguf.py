@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.cleanup import TRANSFORMERS_CLEANUP
-from ..core.rules import RawBytes, Replace, byte_of
+from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP
+from ..core.decoding.rules import RawBytes, Replace, byte_of
 from ..core.vocabulary import Piece
 from ..errors import SourceError
 from ..prompts.facts import PromptFacts, PromptSupport
@@ -141,7 +141,7 @@ def from_file(path: Path, *, clean_spaces: bool = False) -> GGUFTokenizer:
         library=LlamaCpp(path, vocabulary, drops_first_space=drops_space, clean_spaces=clean_up),
         source=str(path),
         metadata=metadata,
-        prompts=PromptSupport(facts=Once(_facts, metadata, entries), plain=getattr(encoder, "plain", None)),
+        prompt_support=PromptSupport(facts=Once(_facts, metadata, entries), plain=getattr(encoder, "plain", None)),
     )
 
 

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ..core.rules import RawBytes
+from ..core.decoding.rules import RawBytes
 from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptFacts, PromptSupport
 from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, library, read_file, utf8, with_version
@@ -159,7 +159,7 @@ def _tokenizer(
         encoder=encoder,
         library=RwkvLibrary(package, special),
         source=source,
-        prompts=PromptSupport(
+        prompt_support=PromptSupport(
             # The only special token that these models have is the end of a text, which is their padding too.
             facts=partial(PromptFacts, eos_token_ids=tuple(sorted(special))),
             plain=encoder.plain,

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ...errors import OptionError
-from ..ids import as_id
+from ...ids import as_id
 from .segments import Segment, Special, Text
 from .stops import StopStrings, stop_strings
 
