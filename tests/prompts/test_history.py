@@ -14,6 +14,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 import detok
 from detok.prompts.history import arguments_as_object
+from detok.prompts.templates import compiled
 from tests.prompts.conversations import TOOLS, as_vllm, conversation, joined
 from tests.prompts.support import EMBEDDED, real_tokenizer
 from tests.support.trl_templates import trl_templates
@@ -63,7 +64,7 @@ def ours(template: str, chat: Chat, **options: Any) -> str | None:
 def as_front(name: str, chat: Chat) -> str | None:
     """What vLLM's front and transformers make of a conversation, whose instructions are joined if the template refuses them."""
     template = templates()[name]
-    takes = detok.prompts.templates.compiled(template).content_format([{"role": "user", "content": "x"}], SPECIAL)
+    takes = compiled(template).content_format([{"role": "user", "content": "x"}], SPECIAL)
     given = as_vllm(chat, template, parts=takes != "text")
     if takes == "parts":
         given = [_in_parts(message) for message in given]

@@ -329,6 +329,36 @@ def test_truncation_to_what_the_model_takes() -> None:
     assert answer.error["code"] == "context_length_exceeded"
 
 
+def test_side_of_a_prompt_that_is_cut_off() -> None:
+    """As vLLM names it; the left by default, so that the end stays."""
+    text = "one two three four five"
+    ids = ids_of(text)
+    for prompt in (text, ids):
+        for side, kept in ((None, ids[-2:]), ("left", ids[-2:]), ("right", ids[:2])):
+            body = {"prompt": prompt, "truncate_prompt_tokens": 2, "truncation_side": side, "return_token_ids": True}
+            assert asked(COMPLETIONS, body).json["choices"][0]["prompt_token_ids"] == kept
+    whole = TOKENIZER.encode_chat(HI)
+    chat: Body = {
+        "messages": HI,
+        "truncate_prompt_tokens": 2,
+        "truncation_side": "right",
+        "return_token_ids": True,
+        "max_tokens": 1,
+    }
+    assert asked(CHAT, chat).json["prompt_token_ids"] == whole[:2]
+    refused(COMPLETIONS, {"prompt": "a", "truncation_side": "top"}, 400, "truncation_side", "")
+
+
+def test_text_of_the_prompt_is_returned() -> None:
+    """Of a chat, once."""
+    text = TOKENIZER.render_chat(HI)
+    body = {"messages": HI, "max_tokens": 2, "return_prompt_text": True}
+    assert asked(CHAT, body).json["prompt_text"] == text
+    first, *rest = asked(CHAT, {**body, "stream": True}).events
+    assert first["prompt_text"] == text
+    assert not any("prompt_text" in event for event in rest)
+
+
 @pytest.mark.parametrize("wanted", [None, 0, 1, 2])
 def test_alternatives_are_as_many_as_asked_for(wanted: int | None) -> None:
     """The likeliest, whether the sampled token is one of them or not."""

@@ -1,4 +1,8 @@
-"""vLLM's `structured_outputs` in the words of other engines."""
+"""
+vLLM's `structured_outputs` in the words of other engines.
+
+Tested in tests/server/test_api_fields.py.
+"""
 
 from __future__ import annotations
 

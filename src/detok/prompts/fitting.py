@@ -1,4 +1,8 @@
-"""A conversation as one template wants it: calls and their ids, roles, instructions in several places."""
+"""
+A conversation as one template wants it: calls and their ids, roles, instructions in several places.
+
+Tested in tests/prompts/test_history.py.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@ What a template takes: found out by rendering small chats, since templates do no
 
 Each question is asked once and remembered. A chat that a template refuses tells nothing about it: only what it renders and does
 not show is known to be lost.
+
+Tested in tests/prompts/test_history.py.
 """
 
 from __future__ import annotations

@@ -95,6 +95,9 @@ class ChatShape:
         self._scored = {"prompt_logprobs": prompt_logprobs(scored)} if body.prompt_logprobs is not None else {}
         self._prompt = prompt
         self._ids = bool(body.return_token_ids)
+        self._of_prompt: dict[str, Any] = {"prompt_token_ids": prompt} if self._ids else {}
+        if body.return_prompt_text:
+            self._of_prompt["prompt_text"] = asked.model.tokenizer.decode(list(prompt), skip_special_tokens=False)
         self._names_ids = bool(body.return_tokens_as_token_ids)
         self._logprobs = bool(body.logprobs)
         self._top = body.top_logprobs or 0
@@ -134,8 +137,7 @@ class ChatShape:
             self._usage.count(index, output)
             message = _with_both_names(whole_message(self._deltas(index, output)))
             choices.append({"index": index, "message": message, **self._beside(index, output)})
-        prompt = {"prompt_token_ids": self._prompt} if self._ids else {}
-        return {**self._asked.head(KIND), "choices": choices, "usage": self.usage(), **prompt, **self._scored}
+        return {**self._asked.head(KIND), "choices": choices, "usage": self.usage(), **self._of_prompt, **self._scored}
 
     def told(self, index: int, output: RequestOutput) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Return the deltas of an output and what a choice has beside them, for a shape of another API."""
@@ -149,7 +151,7 @@ class ChatShape:
     def _opening(self, index: int) -> bytes:
         self._unopened.discard(index)
         delta = {"role": "assistant", "content": ""}
-        more = {"prompt_token_ids": self._prompt} if self._ids else {}
+        more = self._of_prompt
         return self._event({"index": index, "delta": delta, "logprobs": None, "finish_reason": None}, **more)
 
     def _event(self, choice: dict[str, Any], **more: Any) -> bytes:

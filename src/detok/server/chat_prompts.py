@@ -1,4 +1,8 @@
-"""The ids of a chat, as a body describes it: for chat completions, and for `/tokenize`."""
+"""
+The ids of a chat, as a body describes it: for chat completions, and for `/tokenize`.
+
+Tested in tests/server/test_chat_history.py.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +35,13 @@ async def chat_ids(model: Model, body: ChatBody | TokenizeBody, config: ServerCo
         # A client is told of what would not reach the model: an image, a role that the template passes over.
         "complete": True,
     }
-    truncate, special = None, body.add_special_tokens
+    truncate, side, special = None, None, body.add_special_tokens
     if isinstance(body, ChatBody):
-        truncate = model.kept_tokens(body.truncate_prompt_tokens)
+        truncate, side = body.truncate_prompt_tokens, body.truncation_side
         options["documents"] = body.documents
         if body.tool_choice == "none":
             options["tools"] = None
-    ids = await model.encode_chat(body.messages or [], truncate, **options, **_variables(model, body))
+    ids = await model.encode_chat(body.messages or [], truncate, side, **options, **_variables(model, body))
     return _with_bos(model.tokenizer, ids) if special else ids
 
 

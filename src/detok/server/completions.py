@@ -95,14 +95,14 @@ def _prompts(prompt: Prompt) -> list[str | list[int]]:
 async def _ids(model: Model, body: CompletionBody, prompt: str | list[int]) -> list[int]:
     if isinstance(prompt, str):
         adds = body.add_special_tokens is not False
-        ids = await model.encode(prompt, add_special_tokens=adds, truncate=model.kept_tokens(body.truncate_prompt_tokens))
+        ids = await model.encode(prompt, add_special_tokens=adds, truncate=body.truncate_prompt_tokens, side=body.truncation_side)
         if not ids:
             raise OptionError(option="prompt", value=prompt, accepted="its text makes no token, and a model needs one")
         return ids
     for position, token_id in enumerate(prompt):
         if token_id < 0:
             raise OptionError(option=f"prompt[{position}]", value=token_id, accepted="a token id is 0 or more")
-    return model.kept(prompt, model.kept_tokens(body.truncate_prompt_tokens))
+    return model.kept(prompt, body.truncate_prompt_tokens, body.truncation_side)
 
 
 class _Echo:

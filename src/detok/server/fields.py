@@ -1,4 +1,8 @@
-"""The fields of a body beyond their types: numbers that are whole though written otherwise, and names that nobody knows."""
+"""
+The fields of a body beyond their types: numbers that are whole though written otherwise, and names that nobody knows.
+
+Tested in tests/server/test_api_fields.py.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ HARMLESS = frozenset(
         *("user", "verbosity"),
         # vLLM's, about what is not done here: routing, and what its own renderer says of a prompt.
         *("include_reasoning", "mm_payload", "mm_processor_kwargs", "media_io_kwargs", "return_mm_kwargs"),
-        *("return_prompt_text", "return_token_offsets", "routed_experts_prompt_start", "session_id", "parallel_tool_calls"),
+        *("return_token_offsets", "routed_experts_prompt_start", "session_id", "parallel_tool_calls"),
     )
 )
 """Known, and without an effect."""

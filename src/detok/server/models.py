@@ -22,7 +22,7 @@ from ..frontend.detokenizer import OutOfProcess
 from ..frontend.metrics import FrontendMetrics, Registry
 from ..frontend.pending import Pending
 from ..frontend.processor import OutputProcessor
-from ..prompts.lengths import Frame, LengthLimits, Truncation
+from ..prompts.lengths import Frame, LengthLimits, Truncation, TruncationSide
 from ..prompts.microbatch import AsyncEncoder
 from ..prompts.templates import compiled
 from ..tokenizers import Tokenizer, load
@@ -89,7 +89,14 @@ class Model:
         """Return how many tokens of a prompt are kept; -1 is as many as the model takes, if that is known."""
         return self.max_model_len if truncate == -1 and self.max_model_len is not None else truncate
 
-    async def encode(self, prompt: str, *, add_special_tokens: bool = True, truncate: int | None = None) -> list[int]:
+    async def encode(
+        self,
+        prompt: str,
+        *,
+        add_special_tokens: bool = True,
+        truncate: int | None = None,
+        side: TruncationSide | None = None,
+    ) -> list[int]:
         """
         Return the ids of a prompt that is no chat.
 
@@ -99,25 +106,36 @@ class Model:
         """
         if self.encoder is None:
             raise EncodeUnsupported(f"the model {self.name!r}", instead="give the prompt as token ids")
-        return await self.encoder.encode(prompt, add_special_tokens=add_special_tokens, truncate_prompt_tokens=truncate)
+        return await self.encoder.encode(
+            prompt,
+            add_special_tokens=add_special_tokens,
+            truncate_prompt_tokens=self.kept_tokens(truncate),
+            truncation_side=side or "left",
+        )
 
     async def encode_chat(
-        self, messages: Sequence[Mapping[str, Any]], truncate: int | None = None, /, **options: Any
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        truncate: int | None = None,
+        side: TruncationSide | None = None,
+        /,
+        **options: Any,
     ) -> list[int]:
         """Return the ids of a chat, as `Tokenizer.encode_chat` does, in a thread: a template may take long."""
         ids = await asyncio.to_thread(self.tokenizer.encode_chat, messages, **options)
-        return self.kept(ids, truncate)
+        return self.kept(ids, truncate, side)
 
-    def kept(self, ids: list[int], truncate: int | None) -> list[int]:
+    def kept(self, ids: list[int], truncate: int | None, side: TruncationSide | None = None) -> list[int]:
         """
-        Return what is left of a prompt around which the encoder put nothing: its end.
+        Return what is left of a prompt around which the encoder put nothing: its end, unless its right side is cut off.
 
         Raises:
             OptionError: Less than one is to be left.
             PromptTooLong: What is left is longer than the model takes.
         """
+        truncate = self.kept_tokens(truncate)
         if truncate is not None:
-            ids = Truncation(truncate, "left").cut(ids, Frame())
+            ids = Truncation(truncate, side or "left").cut(ids, Frame())
         self.limits.check_ids(ids)
         return ids
 

@@ -1,4 +1,8 @@
-"""The id of a request: the client's own, from `X-Request-Id`, or one of ours. It is on every answer and in the log."""
+"""
+The id of a request: the client's own, from `X-Request-Id`, or one of ours. It is on every answer and in the log.
+
+Tested in tests/server/test_api_fields.py.
+"""
 
 from __future__ import annotations
 

@@ -146,6 +146,7 @@ class ChatBody(GenerationBody, kw_only=True):
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
+    return_prompt_text: bool | None = None
 
     # What a prompt of ids and a text cannot carry.
     modalities: list[str] | None = None

@@ -1,4 +1,8 @@
-"""What a request wants its answer to be: `response_format`, `structured_outputs` and vLLM's older fields, as the engine's one."""
+"""
+What a request wants its answer to be: `response_format`, `structured_outputs` and vLLM's older fields, as the engine's one.
+
+Tested in tests/server/test_api_fields.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The variables of a chat template that a client or a configuration may set."""
+"""
+The variables of a chat template that a client or a configuration may set.
+
+Tested in tests/server/test_chat_history.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The deltas of a message as blocks that open, grow and close: what OpenAI calls output items, and Anthropic content blocks."""
+"""
+The deltas of a message as blocks that open, grow and close: what OpenAI calls output items, and Anthropic content blocks.
+
+Tested in tests/server/test_dialects.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""``POST /v1/messages``: Anthropic's Messages, as its official client sends and reads them."""
+"""
+``POST /v1/messages``: Anthropic's Messages, as its official client sends and reads them.
+
+Tested in tests/server/test_dialects.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Events with a name, which is the type of what they say."""
+"""
+Events with a name, which is the type of what they say.
+
+Tested in tests/server/test_dialects.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""``POST /v1/responses``: OpenAI's Responses, stateless, as its official client and its Agents SDK send and read them."""
+"""
+``POST /v1/responses``: OpenAI's Responses, stateless, as its official client and its Agents SDK send and read them.
+
+Tested in tests/server/test_dialects.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What ``POST /v1/responses`` is sent, as a chat."""
+"""
+What ``POST /v1/responses`` is sent, as a chat.
+
+Tested in tests/server/test_dialects.py.
+"""
 
 from __future__ import annotations
 
