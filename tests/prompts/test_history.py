@@ -296,6 +296,20 @@ def test_error_of_a_template_names_the_message() -> None:
     assert caught.value.place == "messages[2]"
 
 
+def test_questions_about_a_template_have_a_budget_each() -> None:
+    """One that takes long is refused; many that take little are not, whoever asked them before."""
+    loops = "{% for i in range(60000) %}{% endfor %}"
+    calling = {"role": "assistant", "tool_calls": [CALL]}
+    silent = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    with pytest.raises(detok.ChatTemplateError, match="steps"):
+        written({"role": "user", "content": "x"}, calling, template=loops + silent)
+    assert written({"role": "user", "content": "x"}, template=loops + silent) == "x"
+    roles = [f"role{number}" for number in range(40)]
+    template = "{% for i in range(4000) %}{% endfor %}" + CALLS + f"{{% set roles = {roles} %}}"
+    chat = [{"role": role, "content": "x"} for role in roles]
+    assert written(*chat, template=template, complete=True).count("x") == len(roles)
+
+
 DROPS = "{% for m in messages %}{% if m.role in ('user', 'assistant') %}{{ m.content }}{% endif %}{% endfor %}"
 
 

@@ -168,3 +168,10 @@ def test_mask_without_a_template_is_refused() -> None:
     """mistral_common does not say what the assistant wrote."""
     with pytest.raises(detok.OptionError, match="give chat_template"):
         both("tekken_240911.json")[0].encode_chat_with_mask(CHATS["one"])
+
+
+def test_part_that_is_no_text_is_named_if_all_has_to_be_told() -> None:
+    """By its place."""
+    chat = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "x"}}]}]
+    with pytest.raises(detok.MessageError, match=r"messages\[0\]\.content\[1\] is of the type 'image_url'"):
+        both("tekken_240911.json")[0].encode_chat(chat, complete=True)

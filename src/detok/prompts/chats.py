@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ChatTemplateError, MessageError, OptionError
 from .disguise import Controls, Disguise
 from .facts import ChatEncoder, PromptFacts
-from .fitting import fitted, for_encoder
+from .fitting import check_parts, fitted, for_encoder
 from .history import as_history
 from .limits import Budget, TooMuch
 from .marks import check_continued
@@ -22,6 +22,9 @@ from .token_strings import Place
 
 __all__ = ["Chat", "ChatOptions", "prepared"]
 
+
+KEPT = frozenset(("thinking",))
+"""Parts of text that mistral_common knows as what they are."""
 
 SWITCHES = (
     ("add_generation_prompt", (bool, NoneType), "it is True or False, or None"),
@@ -213,7 +216,10 @@ def _rendered(
 
 def _by_encoder(messages: Sequence[Mapping[str, Any]], options: ChatOptions, encode: ChatEncoder) -> Chat:
     """By mistral_common, say, which takes the messages of OpenAI's API."""
-    checked = for_encoder(as_history(checked_messages(messages, roles=()), keeps=frozenset(("thinking",))))
+    history = as_history(checked_messages(messages, roles=()), keeps=KEPT)
+    if options.complete:
+        check_parts(history, keeps=KEPT)
+    checked = for_encoder(history)
     for name in ("documents", "marks_generation"):
         if getattr(options, name):
             accepted = "the chats of this tokenizer have no template; give chat_template"

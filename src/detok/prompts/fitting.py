@@ -16,7 +16,7 @@ from .habits import CallForm, Habits, Ids
 from .history import arguments_as_object, arguments_as_text
 from .messages import REASONING, Message
 
-__all__ = ["fitted", "for_encoder", "nine_characters", "with_ids", "with_one_instruction"]
+__all__ = ["check_parts", "fitted", "for_encoder", "nine_characters", "with_ids", "with_one_instruction"]
 
 INSTRUCTIONS = frozenset(("system", "developer"))
 
@@ -42,7 +42,7 @@ def fitted(
     """
     if complete:
         _check_roles(messages, habits)
-        _check_parts(messages)
+        check_parts(messages)
     made = list(messages)
     if any("tool_calls" in message for message in messages):
         form = habits.call_form or CallForm()
@@ -85,10 +85,20 @@ def _check_roles(messages: Sequence[Message], habits: Habits) -> None:
         checked.add(role)
 
 
-def _check_parts(messages: Sequence[Message]) -> None:
+def check_parts(messages: Sequence[Message], *, keeps: frozenset[str] = frozenset()) -> None:
+    """
+    Refuse parts that are no text.
+
+    Args:
+        messages: As `as_history` returns them.
+        keeps: Types of parts that are text all the same.
+
+    Raises:
+        MessageError: Naming the part.
+    """
     for place, message in enumerate(messages):
         for number, part in enumerate(message["content"] if isinstance(message["content"], list) else ()):
-            if part["type"] != "text":
+            if part["type"] != "text" and part["type"] not in keeps:
                 accepted = "a prompt of token ids carries text alone"
                 found = f"is of the type {part['type']!r}"
                 raise MessageError(f"messages[{place}].content[{number}]", found=found, accepted=accepted)

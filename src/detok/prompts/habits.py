@@ -9,7 +9,7 @@ Tested in tests/prompts/test_history.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -82,12 +82,14 @@ class Habits:
     What one template takes.
 
     Args:
-        render: The template.
+        probe: Gives the template, with a budget of its own for each question: one that means harm does not get it for each chat,
+            and no question leaves less for the others.
         source: Its Jinja text.
     """
 
-    def __init__(self, render: RenderProbe, source: str) -> None:
-        self._render = render
+    def __init__(self, probe: Callable[[], RenderProbe], source: str) -> None:
+        self._probe = probe
+        self._render = probe()
         self._source = source
         self._shown: dict[str, bool] = {}
 
@@ -105,6 +107,7 @@ class Habits:
     @cached_property
     def call_form(self) -> CallForm | None:
         """How calls have to be given; None if it shows them in no form."""
+        self._render = self._probe()
         for silent, as_text in product(("", None), (False, True)):
             for name_in_id, call_id in ((False, NINE), (True, NAMED)):
                 if self._shows_call(silent, as_text, call_id, name_in_id=name_in_id):
@@ -131,9 +134,11 @@ class Habits:
         message = {"role": role, "content": SAID}
         asked, answered = {"role": "user", "content": ASKED}, {"role": "assistant", "content": "Yes"}
         chats = [[message, asked], [asked, message], [asked, answered, message], [asked, answered, message, asked]]
+        form = (self.call_form if role == "tool" else None) or CallForm()
+        self._render = self._probe()
         if role == "tool":
             result = {**message, "tool_call_id": NINE, "name": NAME}
-            chats = [[*chat, result] for chat in _calling(NINE, self.call_form or CallForm())]
+            chats = [[*chat, result] for chat in _calling(NINE, form)]
         rendered = [self._render(chat, tools) for chat in chats for tools in (None, [TOOL])]
         told = [text for text in rendered if text is not None]
         return not told or any(_says(text, SAID) for text in told)

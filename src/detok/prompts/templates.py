@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ChatTemplateError, MissingExtra, OptionError
-from .habits import Habits
+from .habits import Habits, RenderProbe
 from .limits import Budget, TooMuch
 from .marks import ended, to_continue, unused_characters, without_marks
 from .messages import Message, content_as_parts, content_as_text
@@ -153,28 +153,28 @@ class ChatTemplate:
             return ""
 
     def habits(self, variables: Mapping[str, Any]) -> Habits:
-        """
-        What else it takes, by chats in which of all variables there are only special tokens.
-
-        All that is asked has one budget together, so that a template which means harm does not get it for each question.
-        """
+        """What else it takes, by chats in which of all variables there are only special tokens."""
         key = _special_tokens(variables)
         if key not in self._habits:
             if len(self._habits) >= MAX_FORMATS:
                 self._habits.clear()
-            special, budget = dict(key), Budget()
-
-            def probe(messages: Sequence[Message], tools: Sequence[Message] | None) -> str | None:
-                given = {**special, "tools": tools}
-                try:
-                    return self._run(self.shaped(list(messages), given), given, None, None, budget)
-                except ChatTemplateError as error:
-                    if isinstance(error.__cause__, (TooMuch, RecursionError)):
-                        raise
-                    return None
-
-            self._habits[key] = Habits(probe, self.source)
+            self._habits[key] = Habits(partial(self._asked, dict(key)), self.source)
         return self._habits[key]
+
+    def _asked(self, special: Mapping[str, str]) -> RenderProbe:
+        """What renders small chats, all of them together with the budget of one."""
+        budget = Budget()
+
+        def probe(messages: Sequence[Message], tools: Sequence[Message] | None) -> str | None:
+            given = {**special, "tools": tools}
+            try:
+                return self._run(self.shaped(list(messages), given), given, None, None, budget)
+            except ChatTemplateError as error:
+                if isinstance(error.__cause__, (TooMuch, RecursionError)):
+                    raise
+                return None
+
+        return probe
 
     def shaped(self, messages: list[Message], variables: Mapping[str, Any]) -> list[Message]:
         """
