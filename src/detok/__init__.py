@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from .core.decoder import Decoder
     from .core.options import DecodeOptions
     from .core.request.batch import BatchDecoder, Row
-    from .core.request.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
-    from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob, chat_logprobs, completion_logprobs
+    from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob
     from .core.request.options import RequestOptions
     from .core.request.output import RequestOutput
     from .core.request.request import RequestDecoder
-    from .core.request.segments import Special, Text
     from .core.stream import TextStream
     from .core.vocabulary import Piece, Vocabulary
     from .data import EMBEDDED
@@ -57,9 +55,12 @@ if TYPE_CHECKING:
         WorkerError,
         WorkerUnavailable,
     )
+    from .logprob_shapes import chat_logprobs, completion_logprobs
     from .prompts.bos import DoubleBosWarning
     from .prompts.token_strings import TokenString
     from .tokenizers import Tokenizer, load
+    from .turns.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
+    from .turns.segments import Special, Text
 
 __version__ = "0.1.0"
 
@@ -125,12 +126,13 @@ _NAMES = {
     ".core.decoder": ("Decoder",),
     ".core.options": ("DecodeOptions",),
     ".core.request.batch": ("BatchDecoder", "Row"),
-    ".core.request.channels": ("CHANNEL_TABLES", "ChannelDelta", "ChannelTable", "Delimiter"),
-    ".core.request.logprobs": ("Logprob", "TokenLogprob", "TopLogprob", "chat_logprobs", "completion_logprobs"),
+    ".turns.channels": ("CHANNEL_TABLES", "ChannelDelta", "ChannelTable", "Delimiter"),
+    ".core.request.logprobs": ("Logprob", "TokenLogprob", "TopLogprob"),
+    ".logprob_shapes": ("chat_logprobs", "completion_logprobs"),
     ".core.request.options": ("RequestOptions",),
     ".core.request.output": ("RequestOutput",),
     ".core.request.request": ("RequestDecoder",),
-    ".core.request.segments": ("Special", "Text"),
+    ".turns.segments": ("Special", "Text"),
     ".core.stream": ("TextStream",),
     ".core.vocabulary": ("Piece", "Vocabulary"),
     ".data": ("EMBEDDED",),

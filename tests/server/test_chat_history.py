@@ -203,8 +203,8 @@ def test_model_may_have_several_names(tmp_path: Path) -> None:
 
 def test_reasoning_has_both_names() -> None:
     """vLLM's clients read `reasoning`, others `reasoning_content`."""
-    from detok.core.request.channels import channel_table
     from detok.engines.replay import ReplayEngine
+    from detok.turns.channels import channel_table
 
     def made() -> Any:
         return model(ReplayEngine([ids_of("<think>hm</think>Well.")]), channels=channel_table("think"))

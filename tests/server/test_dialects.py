@@ -10,11 +10,11 @@ import anthropic
 import openai
 import pytest
 
-from detok.core.request.channels import CHANNEL_TABLES
 from detok.engines.base import EngineRequest
 from detok.engines.scripted import Script, ScriptedEngine, one_by_one
 from detok.server.app import Server
 from detok.server.dialects.blocks import Blocks
+from detok.turns.channels import CHANNEL_TABLES
 from tests.server.support import TOKENIZER, ids_of, model, on_socket, server_of
 from tests.server.test_endpoints import asked
 

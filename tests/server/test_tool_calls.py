@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import detok
-from detok.core.request.channels import CHANNEL_TABLES, ChannelDelta
 from detok.server.tool_calls import MessageDeltas, table_behind, whole_message
+from detok.turns.channels import CHANNEL_TABLES, ChannelDelta
 
 TOKENIZER = detok.load(detok.EMBEDDED)
 CALL = '{"name": "f", "arguments": {"city": "Zoë"}}'

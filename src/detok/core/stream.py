@@ -11,8 +11,6 @@ from .decoding.automaton import IdleTexts, Node
 from .decoding.joiners import Held
 from .snapshot import Envelope, pack
 
-__all__ = ["TextStream"]
-
 
 class TextStream:
     """

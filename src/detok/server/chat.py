@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.request.logprobs import chat_logprobs
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
+from ..logprob_shapes import chat_logprobs
 from .answers import DONE, event
 from .chat_prompts import chat_ids
 from .errors import Refused, shown_reason

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import msgspec
 
 from ..core.options import ByteFallbackMode
-from ..core.request.channels import ChannelTable, channel_table
 from ..data import EMBEDDED
 from ..errors import OptionError, SourceError
 from ..tokenizers.encoders import EncoderName
+from ..turns.channels import ChannelTable, channel_table
 from .limits import Limits
 
 __all__ = ["ModelConfig", "ServerConfig", "read_config"]

@@ -11,12 +11,12 @@ from uuid import uuid4
 
 from starlette.responses import Response
 
-from ..core.request.channels import ChannelTable
 from ..core.request.logprobs import TokenLogprob
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from ..frontend.pending import Outlet, Pending
+from ..turns.channels import ChannelTable
 from .answers import Shape
 from .config import ServerConfig
 from .errors import OVERFLOW, Refused, failure_of

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core.options import ByteFallbackMode, DecodeOptions
-from ..core.request.channels import ChannelTable
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..data import sample, sample_names
@@ -26,6 +25,7 @@ from ..prompts.lengths import Frame, LengthLimits, Truncation, TruncationSide
 from ..prompts.microbatch import AsyncEncoder
 from ..prompts.templates import compiled
 from ..tokenizers import Tokenizer, load
+from ..turns.channels import ChannelTable
 from .config import ModelConfig
 from .errors import failure_of
 from .limits import Limits

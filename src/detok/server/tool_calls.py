@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from ..core.request.channels import CONTENT, REASONING, TOOL, ChannelDelta, ChannelTable
 from ..tokenizers import Tokenizer
+from ..turns.channels import CONTENT, REASONING, TOOL, ChannelDelta, ChannelTable
 
 __all__ = ["MessageDeltas", "table_behind", "whole_message"]
 

@@ -11,8 +11,6 @@ from .options import RequestOptions
 from .output import NOT_DUE, RequestOutput
 from .request import FinishReason, RequestDecoder
 
-__all__ = ["BatchDecoder", "Row"]
-
 
 class Row(NamedTuple):
     """What a step gave one request. Any tuple of these five fields will do, such as ``zip`` makes of columns."""

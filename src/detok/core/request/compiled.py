@@ -8,18 +8,16 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import UnknownTokenId
+from ...turns.channels import ChannelSplitter, ChannelTable
+from ...turns.segments import Segmenter
 from ..decoding.automaton import Node, StreamMachine
 from ..options import DecodeOptions
 from ..snapshot import Envelope
 from ..vocabulary import Vocabulary
-from .channels import ChannelSplitter, ChannelTable
 from .followers import Follower, LogprobCollector, SegmentFollower, TokenFacts
 from .options import RequestOptions
 from .places import Places
-from .segments import Segmenter
 from .stop_search import SearchState, StopSearch
-
-__all__ = ["CompiledRequest"]
 
 NO_SEARCH = SearchState(None)
 

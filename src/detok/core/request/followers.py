@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ...turns.channels import ChannelSplitter
+from ...turns.segments import Segmenter, Special
 from ..decoding.automaton import Node
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
-from .channels import ChannelSplitter
 from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .output import RequestOutput
-from .segments import Segmenter, Special
 from .spans import common_length, held_text
-
-__all__ = ["Follower", "LogprobCollector", "SegmentFollower", "TokenFacts"]
 
 # If more characters than this are held, the text of alternatives is approximated by their bytes.
 MAX_ADDED_AFTER = 64
@@ -35,31 +33,24 @@ class Follower(Protocol):
 
     def step(self, before: Node, token_id: int, logprob: Logprob) -> None:
         """Take a token: the stream's node before it, its id, and what the engine says of it."""
-        ...
 
     def decide(self, lengths: Sequence[int]) -> None:
         """Take the lengths of the next spans."""
-        ...
 
     def drop(self, count: int) -> None:
         """Leave out the last tokens: a stop cut them."""
-        ...
 
     def pass_end(self, count: int) -> None:
         """Learn that the last ``count`` tokens come after the end and stay, with ``after_stop="keep"``: no text is theirs."""
-        ...
 
     def take(self, output: RequestOutput) -> None:
         """Look at the text of an output that is the next one, and add to it what is certain now."""
-        ...
 
     def copy(self) -> Follower:
         """Return another one that stands here too."""
-        ...
 
     def plain(self) -> tuple[object, ...]:
         """Return where it stands, for a snapshot; `CompiledRequest.follower` makes one of it again."""
-        ...
 
 
 class TokenFacts:

@@ -17,12 +17,10 @@ among them.
 
 from __future__ import annotations
 
+from ...text_search import Candidate
 from ..decoding.automaton import NO_MOVES, Node
 from .output import SharedOutput
 from .stop_search import StopSearch
-from .stops import Candidate
-
-__all__ = ["NOWHERE", "Move", "Moves", "Place", "Places"]
 
 # Maximum places and moves that are remembered together: about 40 MB if all are used; then the memory begins again.
 MAX_REMEMBERED = 1 << 17

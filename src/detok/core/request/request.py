@@ -21,12 +21,10 @@ from ..snapshot import pack
 from .compiled import CompiledRequest
 from .followers import NO_LOGPROB, LogprobCollector
 from .logprobs import Logprob, as_logprobs
-from .output import NOT_DUE, OutputCollector, RequestOutput
+from .output import NOT_DUE, OutputCollector, RequestOutput, merged
 from .places import NOWHERE, Move
 from .snapshot import KINDS, End, RequestState, node_of, plain_node
 from .spans import TokenSpans, Undecided, common_length, held_text
-
-__all__ = ["FinishReason", "RequestDecoder", "as_end"]
 
 FinishReason = Literal["stop", "length", "abort", "error"]
 
@@ -177,7 +175,11 @@ class RequestDecoder:
         if logprobs is None and finish_reason is None:
             moves = self._usual(ids)
             if moves:
-                return self._follow(moves)
+                self._recent += moves
+                self._moves = moves[-1][1]
+                if not self._gives_at_once:
+                    return NOT_DUE
+                return moves[0][0] if len(moves) == 1 else merged([move[0] for move in moves])
         self._catch_up()
         entries = self._entries(ids, logprobs)
         if self._compiled.options.stop_regex:
@@ -222,14 +224,6 @@ class RequestDecoder:
                 place = move[2]
         return moves
 
-    def _follow(self, moves: list[Move]) -> RequestOutput:
-        """Take the tokens of these moves."""
-        self._recent += moves
-        self._moves = moves[-1][1]
-        if not self._gives_at_once:
-            return NOT_DUE
-        return moves[0][0] if len(moves) == 1 else RequestOutput(*_joined(moves))
-
     def _catch_up(self) -> None:
         """Bring everything up to date with the usual tokens that were looked up."""
         moves = self._recent
@@ -246,7 +240,7 @@ class RequestDecoder:
             self._search = self._compiled.search.at(self._place.candidate)
             self._add_spans(moves)
         if not self._gives_at_once:
-            self._collected.gather(*_joined(moves))
+            self._collected.gather([move[0] for move in moves])
 
     def _add_spans(self, moves: Sequence[Move]) -> None:
         """Keep the tokens at the end whose spans are undecided; without a stop nobody asks where a token's text ends."""
@@ -488,17 +482,10 @@ class RequestDecoder:
         """Return where this request stands, as a value."""
         self._catch_up()
         tokens, *certain = self._spans.plain()
-        return RequestState(
-            node=plain_node(self._node),
-            search=self._search.plain(),
-            tokens=self._count,
-            characters=self._given,
-            end=self._end,
-            undecided=tuple((plain_node(token.node), *token[1:]) for token in tokens),
-            certain=tuple(certain),
-            followers=tuple((type(follower).__name__, follower.plain()) for follower in self._followers),
-            collected=self._collected.plain(),
-        )
+        undecided = tuple((plain_node(token.node), *token[1:]) for token in tokens)
+        followers = tuple((type(follower).__name__, follower.plain()) for follower in self._followers)
+        so_far = (plain_node(self._node), self._search.plain(), self._count, self._given, self._end)
+        return RequestState(*so_far, undecided, tuple(certain), followers, self._collected.plain())
 
     @classmethod
     def restored(cls, compiled: CompiledRequest, state: RequestState) -> RequestDecoder:
@@ -526,9 +513,3 @@ _LENGTH = itemgetter(4)
 
 # What `logprobs` has to be.
 _ALWAYS = "logprobs must be given in every step or in none"
-
-
-def _joined(moves: Sequence[Move]) -> tuple[str, list[int]]:
-    """Return the text and the ids of several usual tokens."""
-    outputs = [move[0] for move in moves]
-    return "".join([output.text for output in outputs]), [token_id for output in outputs for token_id in output.token_ids]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...turns.channels import ChannelDelta, SplitterState
+from ...turns.segments import Event, Special, Text
 from ..decoding.automaton import Node, StreamMachine
 from ..snapshot import STREAM_KINDS, Kinds, unpack
-from .channels import ChannelDelta, SplitterState
 from .logprobs import TokenLogprob, TopLogprob
 from .options import RequestOptions
-from .segments import Event, Special, Text
 from .stop_regex import RegexState
-
-__all__ = ["KINDS", "End", "RequestState", "node_of", "plain_node", "unpack_request"]
 
 
 class End(NamedTuple):
@@ -51,7 +49,7 @@ class RequestState(NamedTuple):
     followers: tuple[tuple[str, Sequence[object]], ...]
     """Each with the name of its class and its `plain`."""
 
-    collected: tuple[object, ...]
+    collected: tuple[Any, ...]
     """As `OutputCollector.plain`."""
 
 

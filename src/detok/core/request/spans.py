@@ -26,8 +26,6 @@ from typing import NamedTuple
 from ..decoding.automaton import Node
 from ..decoding.texts import common_prefix
 
-__all__ = ["TokenSpans", "Undecided", "common_length", "held_text"]
-
 # Maximum undecided tokens with spans of their own. Of a byte run that is longer and comes out at once, all the rest belongs to
 # the token that ends it: what each of them would have been costs as much as the run is long.
 MAX_UNDECIDED = 1024

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import detok
 from detok import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
-from detok.core.request.channels import ChannelSplitter
+from detok.turns.channels import ChannelSplitter
 from tests.support.handmade import make
 
 SPECIALS = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>", "<|constrain|>"]

@@ -14,12 +14,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ...errors import OptionError
-from ...ids import as_id
+from ..errors import OptionError
+from ..ids import as_id
+from ..text_search import StopStrings, stop_strings
 from .segments import Segment, Special, Text
-from .stops import StopStrings, stop_strings
-
-__all__ = ["CHANNEL_TABLES", "ChannelDelta", "ChannelSplitter", "ChannelTable", "Delimiter", "channel_table", "joined_deltas"]
 
 CONTENT, REASONING, TOOL = "content", "reasoning", "tool"
 HEADER = "header"
