@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -180,3 +181,33 @@ def test_engine_that_dies_ends_the_process_with_a_code_of_its_own() -> None:
             assert rest.splitlines()[-1] == "detok: m: the engine has died"
         finally:
             process.kill()
+
+
+def test_model_has_names_a_template_and_variables_by_flags(tmp_path: Path) -> None:
+    """As vLLM's users give them; the first name signs."""
+    template = tmp_path / "chat.jinja"
+    template.write_text("{{ messages[0].content }}{{ mark }}", encoding="utf-8")
+    names = ("--served-model-name", "a", "--served-model-name", "b")
+    flags = ("--chat-template", str(template), "--default-chat-template-kwargs", '{"mark": "!"}')
+    with served("--engine", "echo", *names, *flags) as server:
+        assert [one["id"] for one in httpx.get(f"{server.url}/v1/models").json()["data"]] == ["a", "b"]
+        body = {"model": "b", "messages": [{"role": "user", "content": "Hi"}]}
+        answer = httpx.post(f"{server.url}/v1/chat/completions", json=body).json()
+        assert (answer["model"], answer["choices"][0]["message"]["content"]) == ("a", "Hi!")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--chat-template", "nowhere.jinja"), "no such file"),
+        (("--default-chat-template-kwargs", "{"), "--default-chat-template-kwargs { is no JSON object"),
+        (("--default-chat-template-kwargs", "[]"), "is no JSON object"),
+        (("--default-chat-template-kwargs", '{"tools": []}'), "default_chat_template_kwargs.tools"),
+    ],
+)
+def test_template_that_cannot_be_is_told_at_the_start(options: tuple[str, ...], words: str) -> None:
+    """On one line."""
+    ended = run("--engine", "echo", *options)
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr

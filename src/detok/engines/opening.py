@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..tokenizers.reading import library
 from .base import Engine
 
-__all__ = ["model_of", "open_engine"]
+__all__ = ["model_of", "open_engine", "open_prompt_engine"]
 
 
 def open_engine(name: str, **options: Any) -> Engine:
@@ -56,6 +56,16 @@ def model_of(name: str) -> str | None:
     """
     kind, _, where = name.partition(":")
     return where if kind == "vllm-core" and where else None
+
+
+def open_prompt_engine(name: str, **options: Any) -> Engine | None:
+    """
+    Return what tells the logprobs of prompts for the engine of a name: asked for a prompt, it gives its ids with their logprobs.
+
+    None if that engine has none. Arguments and errors as `open_engine`.
+    """
+    kind, _, where = name.partition(":")
+    return _over_http("vllm", "VllmPrompt", "model")(where, options) if kind == "vllm" else None
 
 
 def _echo(_: str, options: dict[str, Any]) -> Engine:

@@ -195,6 +195,7 @@ class Tokenizer(Decoder):
         add_generation_prompt: bool | None = None,
         continue_final_message: bool | str = False,
         safe: bool = False,
+        complete: bool = False,
         double_bos: DoubleBosMode = "fix",
         now: datetime | None = None,
         **variables: Any,
@@ -203,7 +204,8 @@ class Tokenizer(Decoder):
         Return the ids of a chat: the template writes every special token, the encoder adds none.
 
         Args:
-            messages: Objects with role and content, a text or a list of parts, as in OpenAI's API.
+            messages: Objects with role and content, a text or a list of parts, as clients of OpenAI's API send them: contents of
+                null, arguments as JSON, old calls and so on become what the template wants (docs/prompts.md).
             chat_template: The name of one of `chat_templates`, or a Jinja template. By default it is "tool_use" for chats with
                 tools, where there is one, else "default"; the chats of Mistral's own files go through mistral_common.
             tools, documents: As the template gets them: objects.
@@ -213,6 +215,8 @@ class Tokenizer(Decoder):
                 message that is to be continued, such as "reasoning_content".
             safe: Whether a special token that is spelled in a message, a tool or a document stays text. What the template writes
                 is special all the same.
+            complete: Whether a role that the template does not show, or a part that is no text, is refused. By default the
+                template has its way, as in transformers.
             double_bos: What becomes of two BOS, when a template writes one and a message another.
             now: The time that ``strftime_now`` tells.
             variables: What else the template names, such as ``enable_thinking``.
@@ -227,6 +231,7 @@ class Tokenizer(Decoder):
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             safe=safe,
+            complete=complete,
             now=now,
             variables=variables,
         )
