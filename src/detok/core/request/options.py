@@ -20,7 +20,7 @@ AfterFinish = Literal["error", "ignore"]
 # `text_search.MAX_MOVES`: beyond that they would be forgotten and found anew at every token.
 MAX_STOP_LENGTH = 1 << 12
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,7 +105,9 @@ class RequestOutput:
 
 END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "retracted_tokens", "tokens_kept", "text_end", "error")
 
-BESIDE: Mapping[str, Callable[[list[Any]], list[Any]]] = {"logprobs": list, "segments": joined, "channels": joined_deltas}
+Items = list[Any]
+
+BESIDE: Mapping[str, Callable[[Items], Items]] = {"logprobs": list, "segments": joined, "channels": joined_deltas}
 """The lists that an output may have besides text and ids, each with the function that joins several in a row."""
 
 _FIELDS = ("text", "token_ids", *END_FIELDS, *BESIDE, "cumulative")
@@ -231,7 +233,7 @@ class OutputCollector:
         one = merged(self._waiting) if self._waiting else RequestOutput()
         return (self._sent, self._ids, one.text, one.token_ids, *(getattr(one, name) for name in BESIDE))
 
-    def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Sequence[Any] | None) -> None:
+    def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Items | None) -> None:
         """Take over the state of another collector."""
         self._sent, self._ids = sent, ids
         one = RequestOutput(text, list(token_ids))
