@@ -166,6 +166,7 @@ class LeadingSpace(TokenStage[bool]):
     """
 
     def __init__(self, *, strips: bool, every: bool, surfaces: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(False, True)
         self._strips, self._every, self._surfaces = strips, every, surfaces
 
     def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:

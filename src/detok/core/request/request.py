@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any, Literal, NoReturn, SupportsIndex, get_args
+from typing import Literal, NoReturn, SupportsIndex, get_args
 
 from ...errors import OptionError, RequestFinished, TokenTypeError
 from ...ids import as_id, as_ids
 from ..decoding.automaton import Node
-from ..options import check_choice
+from ..options import PlainData, check_choice
 from ..snapshot import pack
 from .compiled import CompiledRequest
 from .followers import NO_LOGPROB, LogprobCollector
@@ -490,7 +490,7 @@ class RequestDecoder:
         both = stop + held if isinstance(held, str) else stop.encode() + held
         return both, f"{why}, after what may become a stop" if why else "it may become a stop"
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> PlainData:
         """
         Return the state of the request as a small dict of plain data, which JSON and msgpack can carry.
 
