@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from .core.decoder import Decoder
 from .core.options import DecodeOptions
 from .core.request.batch import BatchDecoder, Row
-from .core.request.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
+from .core.request.channels import ChannelDelta
+from .core.request.formats import TURN_FORMATS, ReasoningFormat, ToolFormat, TurnFormat
 from .core.request.logprobs import Logprob, TokenLogprob, TopLogprob, chat_logprobs, completion_logprobs
 from .core.request.options import RequestOptions
 from .core.request.output import RequestOutput
@@ -62,15 +63,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "CHANNEL_TABLES",
+
     "EMBEDDED",
     "BatchDecoder",
     "ChannelDelta",
-    "ChannelTable",
+
     "ChatTemplateError",
     "DecodeOptions",
     "Decoder",
-    "Delimiter",
+
     "DetokError",
     "DoubleBos",
     "DoubleBosWarning",

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, get_args
 from ...errors import OptionError
 from ..ids import as_ids
 from ..options import DecodeOptions, check_at_least, check_choice
-from .channels import ChannelTable, channel_table
+from .formats import TurnFormat, turn_format
 
 __all__ = ["AfterFinish", "AfterStop", "OutputKind", "RequestOptions"]
 
@@ -84,8 +84,8 @@ class RequestOptions(DecodeOptions):
     segments: bool = False
     """Give the text also as segments, with `Special` events for the special tokens between them."""
 
-    channels: str | ChannelTable | None = None
-    """Give the text also by channel (`content`, `reasoning`, `tool`): the name of a table in `CHANNEL_TABLES`, or a table."""
+    channels: str | TurnFormat | None = None
+    """Give the text also by channel (`content`, `reasoning`, `tool`): the name of a format in `TURN_FORMATS`, or a format."""
 
     def __post_init__(self) -> None:
         # Named, since a slotted dataclass is another class than the one that `super()` was compiled for.
@@ -95,7 +95,7 @@ class RequestOptions(DecodeOptions):
         self._set("stop_token_ids", tuple(as_ids(self.stop_token_ids, where="stop_token_ids")))
         if self.eos_token_ids is not None:
             self._set("eos_token_ids", tuple(as_ids(self.eos_token_ids, where="eos_token_ids")))
-        self._set("channels", channel_table(self.channels))
+        self._set("channels", turn_format(self.channels))
         for option in ("ignore_eos", "include_stop_str_in_output", "detokenize", "segments"):
             check_choice(option, getattr(self, option), (True, False))
         check_choice("output", self.output, get_args(OutputKind))
@@ -148,7 +148,7 @@ class RequestOptions(DecodeOptions):
     def as_dict(self) -> dict[str, Any]:
         """The options as plain data, for a snapshot."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, ChannelTable) else None}
+        return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, TurnFormat) else None}
 
 
 def _texts(option: str, value: object) -> tuple[str, ...]:

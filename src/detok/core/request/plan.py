@@ -12,7 +12,7 @@ from ..options import DecodeOptions
 from ..snapshot import Envelope
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
-from .channels import ChannelTable
+from .formats import TurnFormat
 from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .options import RequestOptions
 from .segments import Special
@@ -65,7 +65,7 @@ class Plan:
         self.stop_ids = frozenset(options.stop_token_ids)
         eos = decoder.eos_token_ids if options.eos_token_ids is None else options.eos_token_ids
         self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)
-        self.table = options.channels if isinstance(options.channels, ChannelTable) else None
+        self.table = options.channels if isinstance(options.channels, TurnFormat) else None
         self._event_ids = frozenset() if self.table is None else self.table.token_ids
         self.wants_segments = options.segments or self.table is not None
         self.is_plain = options.detokenize and not patterns and not self.wants_segments and options.unknown_ids != "error"

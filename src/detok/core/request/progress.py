@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..automaton import Node, Table
-from .channels import ChannelSplitter
+from .channels import TurnFollower
+from .harmony import HarmonyParser
 from .logprobs import Ledger, Logprob
 from .output import RequestOutput
 from .plan import Plan
@@ -14,7 +15,9 @@ from .segments import Segmenter
 from .stop_regex import RegexState
 from .stop_search import SearchState
 from .stops import Candidate
+from .tags import TagParser
 from .tiling import Tiling, agree, rest
+from .turns import turn_parser
 
 __all__ = ["Progress"]
 
@@ -83,7 +86,7 @@ class Progress:
     tiling: Tiling
     ledger: Ledger | None
     segmenter: Segmenter | None
-    splitter: ChannelSplitter | None
+    splitter: TurnFollower | None
 
     def __init__(self, plan: Plan, node: Node) -> None:
         self.plan = plan
@@ -95,7 +98,7 @@ class Progress:
         self.tiling = Tiling()
         self.ledger = None
         self.segmenter = Segmenter() if plan.wants_segments else None
-        self.splitter = None if plan.table is None else ChannelSplitter(plan.table)
+        self.splitter = None if plan.table is None else turn_parser(plan.table)
         self.last = node
         self.go_to(node)
 
@@ -104,7 +107,7 @@ class Progress:
         other = Progress.__new__(Progress)
         for field in Progress.__slots__:
             value = getattr(self, field)
-            copies = isinstance(value, (Tiling, Ledger, Segmenter, ChannelSplitter))
+            copies = isinstance(value, (Tiling, Ledger, Segmenter, TagParser, HarmonyParser))
             setattr(other, field, value.copy() if copies else value)
         return other
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..automaton import Node
 from ..snapshot import STREAM_KINDS, Kinds, pack, unpack
-from .channels import ChannelDelta, ChannelSplitter, SplitterState
+from .channels import ChannelDelta
 from .collected import Collected
 from .logprobs import Ledger, TokenLogprob, TopLogprob
 from .options import RequestOptions
@@ -15,12 +15,13 @@ from .progress import End, Progress
 from .segments import Event, Segmenter, Special, Text
 from .stop_search import SearchState
 from .tiling import Tiling, Undecided
+from .turns import PARSER_KINDS, turn_parser
 
 __all__ = ["pack_request", "unpack_request"]
 
 KINDS: Kinds = {
     **STREAM_KINDS,
-    **{kind.__name__: kind for kind in (ChannelDelta, SplitterState, End, Event, Special, Text, TokenLogprob, TopLogprob)},
+    **{kind.__name__: kind for kind in (*PARSER_KINDS, ChannelDelta, End, Event, Special, Text, TokenLogprob, TopLogprob)},
 }
 
 
@@ -60,7 +61,7 @@ def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progre
     at.tiling = Tiling(tuple(_undecided(plan, *token) for token in tokens), *places)
     at.ledger = None if ledger is None else Ledger(*ledger)
     at.segmenter = None if segmenter is None else Segmenter(*segmenter)
-    at.splitter = None if splitter is None or plan.table is None else ChannelSplitter(plan.table, splitter)
+    at.splitter = None if splitter is None or plan.table is None else turn_parser(plan.table, splitter)
     at.go_to(at.node)
     collected = Collected(options)
     collected.restore(*unsent)
