@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .calls.base import delimiter_at, space_end
 from .calls.json_text import EMPTY, JsonAt, read_json
 from .channels import CONTENT, REASONING, TOOL, ChannelDelta, joined_deltas
 from .formats import TurnFormat
@@ -42,7 +43,9 @@ _WORDS = ("assistant", "analysis", "commentary", "final", "json", "code")
 _WORD = "|".join(f"{word}(?![^\\s<])" for word in _WORDS)
 _BEGUN = "|".join(rf"{word[:n]}\Z" for word in _WORDS for n in range(1, len(word)))
 _NAMED = rf"(?:{re.escape(START)}|{re.escape(CHANNEL)}|{re.escape(CONSTRAIN)})[ \t]*[^\s<]*"
-_HEADER = re.compile(rf"(?:[ \t\n]+|{_NAMED}|to(?:=[^\s<]*|\Z)|{_WORD}|{_BEGUN}|t\Z)*")
+_PARTS = rf"[ \t\n]+|{_NAMED}|to=[^\s<]*|{_WORD}"
+_HEADER = re.compile(rf"(?:{_PARTS})*")
+_HEADER_SO_FAR = re.compile(rf"(?:{_PARTS}|to?\Z|{_BEGUN})*")
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL = re.compile(rf"{re.escape(CHANNEL)}\s*(\w+)")
 _BARE_CHANNEL = re.compile(r"(?:\A|\s)(analysis|commentary|final)\b")
@@ -68,6 +71,8 @@ class HarmonyState(NamedTuple):
     """Where the reading of arguments stands; None if there are none, or they have ended."""
     given: bool = False
     """Whether the message has something."""
+    ended: bool = False
+    """Whether only white space came since the arguments ended: it is the delimiter's, or that of text after them."""
 
 
 class HarmonyParser:
@@ -91,6 +96,7 @@ class HarmonyParser:
     name: str
     arguments: Any
     given: bool
+    ended: bool
 
     def __init__(self, turn: TurnFormat, state: HarmonyState | None = None) -> None:
         self.turn = turn
@@ -142,6 +148,8 @@ class HarmonyParser:
             return self._head(text)
         if self.arguments is not None:
             return self._argue(self.held + text, ends=False)
+        if self.ended:
+            return self._after_arguments(text)
         strings = stop_strings(_MARKS)
         candidate, match = strings.scan(strings.candidate(self.held), text)
         whole = self.held + text
@@ -245,17 +253,39 @@ class HarmonyParser:
 
     def _argue(self, text: str, *, ends: bool) -> str:
         """Read arguments."""
-        if not self.given and text.lstrip()[:1] not in ("", "{", "[", '"', "<", "n"):
-            # Something else than JSON, such as code: it is passed on as it is.
-            self.arguments, self.held = None, ""
-            return text
+        if not self.arguments.kind:
+            place = space_end(text)
+            is_json = place == len(text) or text[place] in '{["' or delimiter_at(text, place, _MARKS) is not None
+            if not is_json:
+                # Something else, such as code: it is passed on as it is.
+                self.arguments, self.held = None, ""
+                return text
         piece = read_json(self.arguments, text, _MARKS, ends=ends)
-        if piece.text and not (piece.state is None and piece.text == EMPTY and not text.strip()):
+        if piece.state is not None:
+            if piece.text:
+                self._tool(piece.text, piece.used)
+            self.held = text[piece.used :]
+            self.arguments = piece.state
+            return ""
+        if self.given or not ends or text.strip():
             self._tool(piece.text, piece.used)
-        else:
-            self.place += piece.used
-        self.arguments, self.held = piece.state, "" if piece.state is None else text[piece.used :]
-        return text[piece.used :] if piece.state is None else ""
+        self.arguments, self.held, self.ended = None, "", True
+        return text[piece.used :]
+
+    def _after_arguments(self, text: str) -> str:
+        """Look at what is after arguments: a delimiter with white space before it, or text."""
+        whole = self.held + text
+        space = space_end(whole)
+        found = delimiter_at(whole, space, _MARKS)
+        if (space == len(whole) or found == "") and len(whole) < MAX_HEADER:
+            self.held = whole
+            return ""
+        self.held, self.ended = "", False
+        if found:
+            self.place += space
+            return whole[space:]
+        self._close()
+        return whole
 
     def _tool(self, text: str, used: int) -> None:
         if self.fresh:
@@ -268,10 +298,6 @@ class HarmonyParser:
         if not text:
             return
         if self.mode == TOOL:
-            if self.given and text.isspace():
-                # After arguments, before the end of the message.
-                self.place += len(text)
-                return
             self._tool(text, len(text))
             return
         if self.fresh:
@@ -284,7 +310,9 @@ class HarmonyParser:
         """End a message. A call without arguments has `{}`."""
         if self.mode == TOOL and not self.given:
             self._tool(EMPTY, 0)
-        self.arguments, self.name, self.header, self.fresh, self.given = None, "", "", True, False
+        if self.mode == TOOL:
+            self.mode = CONTENT
+        self.arguments, self.name, self.header, self.fresh, self.given, self.ended = None, "", "", True, False, False
 
     def _special(self, mark: str) -> None:
         """A special token that is a delimiter, wherever it comes: text cannot spell it by chance."""
@@ -313,6 +341,13 @@ class HarmonyParser:
                     self._text(self._fail(held))
             elif self.arguments is not None:
                 self._text(self._argue(held, ends=True))
+            elif self.ended and not held.strip():
+                self.place += len(held)
+                self.held = ""
+            elif self.ended:
+                self.held = ""
+                self._close()
+                self._give(held)
             else:
                 self.held = ""
                 self._give(held)
@@ -320,7 +355,7 @@ class HarmonyParser:
 
 def _may_go_on(held: str) -> bool:
     """Whether a text may be the beginning of a header."""
-    found = _HEADER.match(held)
+    found = _HEADER_SO_FAR.match(held)
     end = 0 if found is None else found.end()
     if end == len(held):
         return True

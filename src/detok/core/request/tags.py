@@ -191,8 +191,9 @@ class TagParser:
         if kind == _CALL:
             self._begin(written)
         elif kind == _END:
-            self.opened = False
+            self.opened = self._delimiters.calls is not None and written not in self._delimiters.calls.last
             self._drop(len(written))
+            self._enter(CONTENT)
         elif kind == _CLOSE and self.mode == REASONING:
             self._drop(len(written))
             self._enter(CONTENT)
