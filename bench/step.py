@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import detok
-from detok.core.texts import common_prefix
+from detok.core.decoding.texts import common_prefix
 
 from .harness import Prepare, Row, Section, Spread, again, alternate, apart, main, seconds
 from .peers import OTHERS, DecodeStreamLists, DecodeStreams, Extends, Peer, Steps, load_other

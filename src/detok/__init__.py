@@ -63,15 +63,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-
     "EMBEDDED",
+    "TURN_FORMATS",
     "BatchDecoder",
     "ChannelDelta",
-
     "ChatTemplateError",
     "DecodeOptions",
     "Decoder",
-
     "DetokError",
     "DoubleBos",
     "DoubleBosWarning",
@@ -86,6 +84,7 @@ __all__ = [
     "OptionError",
     "Piece",
     "PromptTooLong",
+    "ReasoningFormat",
     "RequestDecoder",
     "RequestExpired",
     "RequestFailed",
@@ -104,7 +103,9 @@ __all__ = [
     "TokenString",
     "TokenTypeError",
     "Tokenizer",
+    "ToolFormat",
     "TopLogprob",
+    "TurnFormat",
     "UnknownDecoder",
     "UnknownRequest",
     "UnknownTokenId",

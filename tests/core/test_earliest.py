@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from detok.core.cleanup import TRANSFORMERS_CLEANUP, clean_up
+from detok.core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from tests.support.earliest import assert_earliest
 from tests.support.handmade import CLEANED, HANDMADE, STRIPPED, cleaned, handmade, stripped
 

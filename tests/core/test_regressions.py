@@ -9,8 +9,8 @@ import pytest
 
 import detok
 from detok.core import automaton, rewriter
-from detok.core.automaton import Node
-from detok.core.late_rules import _WHITE_SPACE, matched_characters
+from detok.core.decoding.automaton import Node
+from detok.core.decoding.text_rules import _WHITE_SPACE, matched_characters
 from detok.core.options import DecodeOptions
 from tests.support.handmade import (
     BPE,

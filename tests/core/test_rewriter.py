@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detok.core import rewriter
-from detok.core.char_rules import CharRule, StripText, Substitute
-from detok.core.cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP, clean_up
-from detok.core.late_rules import ByteTokenText
-from detok.core.rewriter import Rewriter, TooManyStates
-from detok.core.rules import byte_of
-from detok.core.texts import append, common_prefix
+from detok.core.decoding.char_rules import CharRule, StripText, Substitute
+from detok.core.decoding.cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP, clean_up
+from detok.core.decoding.rewriter import Rewriter, TooManyStates
+from detok.core.decoding.rules import byte_of
+from detok.core.decoding.text_rules import ByteTokenText
+from detok.core.decoding.texts import append, common_prefix
 
 
 def run(rules: Sequence[CharRule], text: str) -> str:

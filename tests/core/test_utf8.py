@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from detok.core.utf8 import decode_lossy, decode_strict, may_begin, settles
+from detok.core.utf8 import decode_lossy, decode_strict, may_begin, resets
 
 # One byte from each class of RFC 3629's table, and the borders of each.
 BYTES = [0x41, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xFF]
@@ -59,7 +59,7 @@ def test_settles_means_that_the_past_does_not_matter() -> None:
     for length in range(1, 5):
         for data in map(bytes, product(BYTES[:12:2] + BYTES[12:], repeat=length)):
             rests = {decode_lossy(beginning, data)[1] for beginning in beginnings}
-            assert len(rests) == 1 or not settles(data)
+            assert len(rests) == 1 or not resets(data)
 
 
 def test_may_begin_excludes_other_characters() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
-from detok.core.cleanup import TRANSFORMERS_CLEANUP, clean_up
-from detok.core.rules import RawBytes
+from detok.core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
+from detok.core.decoding.rules import RawBytes
 from detok.core.utf8 import decode_ignoring
 from tests.support.laws import cuts, split
 

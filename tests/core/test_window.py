@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
+from detok.core.decoding.window import MAX_HELD, PrintableWindow, Unremembered, Window, WindowState, find_printable, join_segments
 from detok.core.options import DecodeOptions
 from detok.core.stream import TextStream
 from detok.core.vocabulary import Piece
-from detok.core.window import MAX_HELD, PrintableWindow, Unremembered, Window, WindowState, find_printable, join_segments
 from tests.support.handmade import BYTE_LEVEL, byte_level_tokens, handmade, make
 from tests.support.laws import cuts, split
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import detok
-from detok.core.texts import common_prefix
+from detok.core.decoding.texts import common_prefix
 
 MAX_LISTS = 60_000
 """So many lists of the greatest length are decoded at most for each tokenizer."""

@@ -10,7 +10,7 @@ from typing import Any
 import tokenizers
 
 import detok
-from detok.core.rules import byte_level_bytes
+from detok.core.decoding.rules import byte_level_bytes
 
 Json = Mapping[str, Any]
 

@@ -27,7 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
-from detok.core.rules import byte_level_spelling
+from detok.core.decoding.rules import byte_level_spelling
 from detok.inspection import check
 from detok.tokenizers.gguf import GGUFTokenizer, from_file
 from detok.tokenizers.gguf_merging import merge

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import DetokError
-from . import check, cost, decode, drift, encode, formats, serve, stream, template, top, trace, worker
+from . import channels, check, cost, decode, drift, encode, formats, serve, stream, template, top, trace, worker
 from .output import one_line
 
 __all__ = ["app"]
@@ -66,5 +66,5 @@ def main(
     """
 
 
-for module in (stream, decode, encode, template, trace, serve, check, drift, cost, formats, worker, top):
+for module in (stream, decode, encode, template, trace, serve, check, drift, cost, formats, channels, worker, top):
     app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLES)(module.command)

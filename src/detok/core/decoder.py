@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
-from .automaton import Automaton, Machine
-from .ids import as_id
-from .joiners import Held
-from .options import ByteFallbackMode, DecodeOptions, Strategy, UnknownIds
-from .pipeline import Pipeline
+from ..ids import as_id
+from .decoding.automaton import Automaton, IdleTexts, StreamMachine
+from .decoding.joiners import Held
+from .decoding.pipeline import Pipeline
+from .decoding.rules import Rule
+from .options import ByteFallbackMode, DecodeOptions, UnknownIds
+from .request.compiled import CompiledRequest
 from .request.options import RequestOptions
-from .request.plan import Plan
-from .request.progress import Progress
+from .request.places import Places
 from .request.request import RequestDecoder
 from .request.snapshot import unpack_request
-from .rules import Rule
 from .snapshot import unpack
 from .stream import TextStream
 from .vocabulary import Piece, Vocabulary
-from .window import Decode, PrintableWindow, Unremembered, Window, WindowSteps
 
-__all__ = ["DecodeStreamSteps", "Decoder", "Held"]
+__all__ = ["Decoder", "Held"]
 
-# The plans of so many different options are kept for requests to come.
-MAX_PLANS = 256
-
-DecodeStreamSteps = Callable[[DecodeOptions], WindowSteps]
-"""Makes the steps of the strategy "decodestream" for a choice of options."""
-
+# Maximum different options that are remembered, worked out, for requests and streams to come.
+MAX_OPTIONS = 256
+# Maximum values of an option that is a list for it to be remembered: long lists of stops would fill the memory.
+MAX_VALUES = 16
+# Maximum characters of a value for it to be remembered.
+MAX_LENGTH = 256
+# Maximum characters of stops in all options that are remembered.
+MAX_STOP_TEXT = 1 << 22
 
 _PLAIN = DecodeOptions()
+_PLAIN_KINDS = (str, int, bool, float, type(None))
 
 
 class Decoder:
@@ -42,34 +44,39 @@ class Decoder:
     Ids to text, by a vocabulary and rules that never change. Safe to share between threads.
 
     Args:
-        vocabulary: The piece behind each id.
+        vocabulary: The piece of each id.
         rules: What the tokenizer's decoder says, flat and in order.
         cleans_up: What `clean_up_tokenization_spaces=None` means here.
-        decode_stream: Drives the `DecodeStream` of the tokenizer's own library, where that is ``tokenizers``.
+        eos_token_ids: The ids that end an answer, as far as is known here.
     """
 
-    default_strategy: Strategy = "exact"
-    """What `strategy=None` means here."""
-
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        rules: Sequence[Rule],
-        *,
-        cleans_up: bool = False,
-        decode_stream: DecodeStreamSteps | None = None,
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, rules: Sequence[Rule], *, cleans_up: bool = False) -> None:
         self.vocabulary = vocabulary
         self.rules = tuple(rules)
         self.cleans_up = cleans_up
-        self._decode_stream = decode_stream
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin with nothing remembered."""
+        self._blank: IdleTexts = []
         self._automata: dict[DecodeOptions, Automaton] = {}
+        self._machines: dict[tuple[object, ...], tuple[tuple[object, ...], StreamMachine]] = {}
+        self._compiled: dict[RequestOptions, CompiledRequest] = {}
+        self._compiled_by_fields: dict[object, CompiledRequest] = {}
+        self._stop_text = 0
+        self._places = Places()
         self._token_bytes: dict[int, bytes] = {}
-        self._plans: dict[RequestOptions, Plan] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # What is remembered is remembered again elsewhere.
-        return {**self.__dict__, "_automata": {}, "_token_bytes": {}, "_plans": {}}
+        state = dict(self.__dict__)
+        for name in _REMEMBERED:
+            state.pop(name, None)
+        return state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
 
     def stream(
         self,
@@ -80,37 +87,64 @@ class Decoder:
         clean_up_tokenization_spaces: bool | None = None,
         unknown_ids: UnknownIds = "skip",
         byte_fallback: ByteFallbackMode = "exact",
-        strategy: Strategy | None = None,
     ) -> TextStream:
         """
         Open a stream of ids.
 
         Args:
-            prompt_ids: What stands before the stream. Context only: none of its text comes out, but a character that it
-                leaves incomplete does, when the stream completes it. Only its end is read.
+            prompt_ids: The ids before the stream. Context only: none of their text comes out, but a character that they leave
+                incomplete does, when the stream completes it. Only their end is read.
             skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback:
                 See `DecodeOptions`.
-            strategy: See there too. The others than "exact" are there to be compared with; ``stream.exact`` tells.
 
         Raises:
-            OptionError: A value is not accepted, or this tokenizer has no such strategy.
+            OptionError: A value is not accepted.
             TokenTypeError: An id of the prompt, as far as it is read, is no integer.
             UnknownTokenId: The same, with ``unknown_ids="error"``.
         """
-        options = DecodeOptions(
-            skip_special_tokens=skip_special_tokens,
-            spaces_between_special_tokens=spaces_between_special_tokens,
-            clean_up_tokenization_spaces=clean_up_tokenization_spaces,
-            unknown_ids=unknown_ids,
-            byte_fallback=byte_fallback,
-            strategy=strategy,
+        choice = (
+            skip_special_tokens,
+            spaces_between_special_tokens,
+            clean_up_tokenization_spaces,
+            unknown_ids,
+            byte_fallback,
         )
-        return TextStream(self.machine(options).behind(prompt_ids))
+        machine = self._remembered_machine(choice)
+        if machine is None:
+            options = DecodeOptions(
+                skip_special_tokens=skip_special_tokens,
+                spaces_between_special_tokens=spaces_between_special_tokens,
+                clean_up_tokenization_spaces=clean_up_tokenization_spaces,
+                unknown_ids=unknown_ids,
+                byte_fallback=byte_fallback,
+            )
+            machine = self.machine(options)
+            self._machines[choice] = choice, machine
+        return TextStream(machine.after_prompt(prompt_ids))
+
+    def _remembered_machine(self, choice: tuple[object, ...]) -> StreamMachine | None:
+        """Return the machine of options that were checked before. There are 108 different ones, so all may be remembered."""
+        try:
+            found = self._machines.get(choice)
+        except TypeError:
+            return None  # what has no hash is no option
+        if found is None:
+            return None
+        known, machine = found
+        # 1 is equal to True, but is no option: only the very same values have been checked.
+        return machine if choice[0] is known[0] and choice[1] is known[1] and choice[2] is known[2] else None
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:
         """Return the text of all ids: a stream, fed at once and finished. Arguments and errors as `stream`."""
         stream = self.stream(skip_special_tokens=skip_special_tokens, **options)
         return stream.extend(ids) + stream.finish()
+
+    def warm(self) -> None:
+        """
+        Fill the table of what each id is by itself, so that no stream meets an id for the first time: what a server does before
+        it listens. Takes less than loading the tokenizer did, and about 80 bytes an id.
+        """
+        self._plain.warm()
 
     def restore(self, snapshot: object) -> TextStream:
         """
@@ -135,28 +169,52 @@ class Decoder:
             fields: Or here, by name: `stop`, `stop_token_ids`, `min_tokens`, `output` and so on; see `RequestOptions`.
 
         Raises:
-            OptionError: An option or its value is not possible, or two contradict each other.
+            OptionError: An option or its value is not accepted, or two contradict each other.
             MissingExtra: `stop_regex` without the library ``regex``.
             TokenTypeError, UnknownTokenId: As `stream`.
         """
         if options is None:
-            options = RequestOptions.of(fields)
+            compiled = self._compiled_of(fields)
         elif fields:
             option, value = next(iter(fields.items()))
             raise OptionError(option=option, value=value, accepted="give options, or each by name, not both")
         elif not isinstance(options, RequestOptions):
             raise OptionError(option="options", value=options, accepted="they are detok.RequestOptions")
-        plan = self.plan(options)
-        return RequestDecoder(plan, Progress(plan, plan.machine.behind(prompt_ids)))
+        else:
+            compiled = self.compile(options)
+        return RequestDecoder(compiled, compiled.machine.after_prompt(prompt_ids))
 
-    def plan(self, options: RequestOptions) -> Plan:
-        """Return what all requests with these options have in common; the same object each time, while it is remembered."""
-        plan = self._plans.get(options)
-        if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans.setdefault(options, Plan(self, options))
-        return plan
+    def compile(self, options: RequestOptions) -> CompiledRequest:
+        """Return what all requests with these options share; the same object each time, while it is remembered."""
+        compiled = self._compiled.get(options)
+        if compiled is None:
+            made = CompiledRequest(
+                options,
+                vocabulary=self.vocabulary,
+                machine=self.machine,
+                token_bytes=self.token_bytes,
+                eos_token_ids=self.eos_token_ids,
+                fingerprint=lambda: self.fingerprint,
+                places=self._places,
+            )
+            self._stop_text += sum(map(len, (*options.stop, *options.stop_regex)))
+            if len(self._compiled) >= MAX_OPTIONS or self._stop_text > MAX_STOP_TEXT:
+                self._compiled.clear()
+                self._stop_text = 0
+            compiled = self._compiled.setdefault(options, made)
+        return compiled
+
+    def _compiled_of(self, fields: Mapping[str, Any]) -> CompiledRequest:
+        """Return the same for options by name, which are checked once while they are remembered."""
+        key = _key_of(fields)
+        compiled = None if key is None else self._compiled_by_fields.get(key)
+        if compiled is None:
+            compiled = self.compile(RequestOptions.of(fields))
+            if key is not None:
+                if len(self._compiled_by_fields) >= MAX_OPTIONS:
+                    self._compiled_by_fields.clear()
+                self._compiled_by_fields[key] = compiled
+        return compiled
 
     def restore_request(self, snapshot: object) -> RequestDecoder:
         """
@@ -166,7 +224,8 @@ class Decoder:
             SnapshotError: It is of another tokenizer or version, or damaged.
             MissingExtra: It has a `stop_regex`, and the library ``regex`` is not here.
         """
-        return RequestDecoder(*unpack_request(snapshot, self))
+        options, state = unpack_request(snapshot, self.fingerprint)
+        return RequestDecoder.restored(self.compile(options), state)
 
     @property
     def eos_token_ids(self) -> tuple[int, ...]:
@@ -183,7 +242,7 @@ class Decoder:
         token_id = as_id(token_id)
         data = self._token_bytes.get(token_id)
         if data is None:
-            data = self._token_bytes[token_id] = self._plain.token_bytes(self.piece(token_id))
+            data = self._token_bytes[token_id] = self._plain.pipeline.token_bytes(self.piece(token_id))
         return data
 
     def token_text(self, token_id: SupportsIndex) -> str:
@@ -191,7 +250,7 @@ class Decoder:
         return self.token_bytes(token_id).decode(errors="replace")
 
     def piece(self, token_id: SupportsIndex) -> Piece:
-        """Return the vocabulary's entry behind an id. Errors as `token_bytes`."""
+        """Return the vocabulary's entry of an id. Errors as `token_bytes`."""
         token_id = as_id(token_id)
         piece = self.vocabulary.piece(token_id)
         if piece is None:
@@ -211,55 +270,47 @@ class Decoder:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is held longer than usual with the default options, and why."""
-        return tuple(self._plain.notes)
+        return tuple(self._plain.pipeline.notes)
 
-    def machine(self, options: DecodeOptions) -> Machine:
-        """
-        Return what moves streams for a choice of options.
-
-        Raises:
-            OptionError: This tokenizer has no such strategy.
-        """
-        match options.strategy or self.default_strategy:
-            case "window":
-                return self._unremembered(Window(self.vocabulary, self.one_shot(options), options))
-            case "window+printable":
-                return self._unremembered(PrintableWindow(self.vocabulary, self.one_shot(options), options))
-            case "decodestream":
-                if self._decode_stream is None:
-                    why = '"decodestream" drives a tokenizers.Tokenizer, and this tokenizer is none; take "exact" or "window"'
-                    raise OptionError(option="strategy", value="decodestream", accepted=why)
-                return self._unremembered(self._decode_stream(options))
-            case "exact":
-                return self.automaton(options)
-
-    def one_shot(self, options: DecodeOptions) -> Decode:
-        """Return the one-shot decode that windows call, with the options decided."""
-        automaton = self.automaton(options)
-
-        def decode(ids: Sequence[int]) -> str:
-            stream = TextStream(automaton.start)
-            return stream.extend(ids) + stream.finish()
-
-        return decode
+    def machine(self, options: DecodeOptions) -> StreamMachine:
+        """Return what moves streams for a choice of options, the same object each time."""
+        return self.automaton(options)
 
     def automaton(self, options: DecodeOptions) -> Automaton:
-        """Return the automaton of the strategy "exact" for a choice of the other options, the same one each time."""
+        """Return the automaton of a choice of options, the same one each time."""
         automaton = self._automata.get(options)
         if automaton is None:
             cleans_up = options.clean_up_tokenization_spaces
-            cleans_up = self.cleans_up if cleans_up is None else cleans_up
-            decided = replace(options, clean_up_tokenization_spaces=cleans_up, strategy="exact")
+            decided = replace(options, clean_up_tokenization_spaces=self.cleans_up if cleans_up is None else cleans_up)
             automaton = self._automata.get(decided)
             if automaton is None:
-                automaton = Automaton(Pipeline(self.rules, self.vocabulary, decided), lambda: self.fingerprint)
-                automaton = self._automata.setdefault(decided, automaton)
+                made = Automaton(Pipeline(self.rules, self.vocabulary, decided), lambda: self.fingerprint, self._blank)
+                automaton = self._automata.setdefault(decided, made)
             self._automata[options] = automaton
         return automaton
 
-    def _unremembered(self, steps: WindowSteps) -> Machine:
-        return Unremembered(steps, lambda: self.fingerprint)
-
     @property
-    def _plain(self) -> Pipeline:
-        return self.automaton(_PLAIN).pipeline
+    def _plain(self) -> Automaton:
+        return self.automaton(_PLAIN)
+
+
+_REMEMBERED = ("_blank", "_automata", "_machines", "_compiled", "_compiled_by_fields", "_stop_text", "_places", "_token_bytes")
+
+
+def _key_of(fields: Mapping[str, Any]) -> tuple[object, ...] | None:
+    """
+    Return options as a key, with the types of their values: 1 is equal to True, but is no such option.
+
+    None if one of them is neither a plain value nor a short list of plain values: what it says may change, or fill the memory.
+    """
+    key: list[object] = []
+    for name, value in fields.items():
+        kind = type(value)
+        if kind is list or kind is tuple:
+            if len(value) > MAX_VALUES or not all(type(one) is str and len(one) <= MAX_LENGTH for one in value):
+                return None
+            value = tuple(value)
+        elif kind not in _PLAIN_KINDS or (kind is str and len(value) > MAX_LENGTH):
+            return None
+        key += (name, kind, value)
+    return tuple(key)

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from ..errors import DetokError, SnapshotError
-from .branches import Branch
-from .byte_runs import Broken, Run
-from .joiners import Pending, Undecided
-from .pipeline import State
-from .tail import Cursor
-from .window import WindowState
+from .decoding.branches import Branch
+from .decoding.byte_runs import Broken, Run
+from .decoding.joiners import MayBeLast, Pending
+from .decoding.pipeline import State
+from .decoding.tail import Cursor
+from .decoding.window import WindowState
 
 __all__ = ["SNAPSHOT_VERSION", "STREAM_KINDS", "Envelope", "Kinds", "pack", "unpack"]
 
@@ -30,7 +30,7 @@ SNAPSHOT_VERSION = 1
 Kinds = Mapping[str, type]
 """The classes whose values a state is made of, by name: named tuples and dataclasses."""
 
-STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, Undecided, WindowState)}
+STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, MayBeLast, WindowState)}
 
 Options = TypeVar("Options")
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NoReturn, SupportsIndex
 
 from ..errors import StreamFinished, UnknownTokenId
-from .automaton import Node, Table
-from .ids import as_id, as_ids
-from .joiners import Held
+from ..ids import as_id, as_ids
+from .decoding.automaton import IdleTexts, Node
+from .decoding.joiners import Held
 from .snapshot import Envelope, pack
 
 __all__ = ["TextStream"]
@@ -21,13 +21,19 @@ class TextStream:
     If the stream is `exact`, the concatenation of all that `step`, `extend` and `finish` return is the tokenizer's own one-shot
     ``decode`` of all ids, for every list of ids and every split into steps. Streams are made by ``tokenizer.stream()``; they
     share the tokenizer's tables and hold nothing of their own but where they stand. One stream belongs to one thread at a time.
+
+    >>> import detok
+    >>> tokenizer = detok.load(detok.EMBEDDED)
+    >>> stream = tokenizer.stream()
+    >>> [stream.step(token_id) for token_id in tokenizer.encode("Hi 🦜")], stream.finish()
+    (['H', 'i', '', '', '', ' 🦜'], '')
     """
 
-    __slots__ = ("_node", "_whole")
+    __slots__ = ("_node", "_texts")
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._whole: Table = node.whole
+        self._texts: IdleTexts = node.texts
 
     def step(self, token_id: SupportsIndex) -> str:
         """
@@ -44,29 +50,26 @@ class TextStream:
         try:
             # The usual way: nothing is held, and nothing will be. A negative id would count from the end of the list.
             if token_id >= 0:  # type: ignore[operator]  # what cannot be compared is refused below
-                text = self._whole[token_id]
+                text = self._texts[token_id]
                 if text is not None:
                     return text
         except (TypeError, ValueError, IndexError, RuntimeError):
             pass
-        return self._advance(token_id)
+        if type(token_id) is int:
+            move = self._node.moves.get(token_id)
+            if move is not None:
+                text, node = move
+                self._node = node
+                self._texts = node.texts
+                return text
+        return self._advance(as_id(token_id))
 
-    def _advance(self, token_id: SupportsIndex) -> str:
+    def _advance(self, token_id: int) -> str:
+        """Take an id that is not remembered here."""
         node = self._node
-        if type(token_id) is not int:
-            token_id = as_id(token_id)
-        try:
-            text, after = node.moves[token_id]
-        except KeyError:
-            pass
-        else:
-            if after is not node:
-                self._node = after
-                self._whole = after.whole
-            return text
-        if node is node.automaton.finished:
+        if node is node.machine.finished:
             raise StreamFinished
-        text, after = node.automaton.advance(node, token_id)
+        text, after = node.machine.advance(node, token_id)
         self._move_to(after)
         return text
 
@@ -83,34 +86,44 @@ class TextStream:
             StreamFinished, TokenTypeError, UnknownTokenId: As `step`.
         """
         ids = as_ids(token_ids)
-        node = self._node
-        if node is node.automaton.finished:
+        if len(ids) == 1 and ids[0] >= 0:
+            # One id that is whole characters, as nearly every step of nearly every engine brings.
+            try:
+                text = self._texts[ids[0]]
+            except IndexError:
+                text = None
+            if text is not None:
+                return text
+        node = before = self._node
+        machine = node.machine
+        if node is machine.finished:
             raise StreamFinished
         texts = []
-        whole = self._whole
-        try:
-            for token_id in ids:
-                # As `step`, but nothing here needs a type check any more.
-                try:
-                    text = whole[token_id] if token_id >= 0 else None
-                except IndexError:
-                    text = None
-                if text is None:
-                    text = self._advance(token_id)
-                    whole = self._whole
-                texts.append(text)
-        except UnknownTokenId as error:
+        listed, moves = node.texts, node.moves
+        for position, token_id in enumerate(ids):
+            # As `step`, but nothing here needs a type check any more.
+            text = listed[token_id] if 0 <= token_id < len(listed) else None
+            if text is None:
+                move = moves.get(token_id)
+                if move is None:
+                    try:
+                        move = machine.advance(node, token_id)
+                    except UnknownTokenId:
+                        raise UnknownTokenId(token_id, position=position) from None
+                text, node = move
+                listed, moves = node.texts, node.moves
+            texts.append(text)
+        if node is not before:
             self._move_to(node)
-            raise UnknownTokenId(error.token_id, position=ids.index(error.token_id)) from None
         return "".join(texts)
 
     def finish(self) -> str:
         """Return all that is still held, and end the stream. A second call returns ""."""
         node = self._node
-        if node is node.automaton.finished:
+        if node is node.machine.finished:
             return ""
-        text = node.automaton.pipeline.finish(node.state)
-        self._move_to(node.automaton.finished)
+        text = node.machine.pipeline.finish(node.state)
+        self._move_to(node.machine.finished)
         return text
 
     @property
@@ -118,14 +131,14 @@ class TextStream:
         """
         Whether the text is proven equal to the one-shot decode, at every step as early as it can be.
 
-        False for the other strategies than "exact": then nothing is promised but that `finish` loses nothing that is held.
+        False for tokenizers that are known by their decode alone: then nothing is promised but that `finish` loses nothing.
         """
-        return self._node.automaton.exact
+        return self._node.machine.exact
 
     @property
     def finished(self) -> bool:
         """Whether `finish` was called."""
-        return self._node is self._node.automaton.finished
+        return self._node is self._node.machine.finished
 
     @property
     def held(self) -> str | bytes:
@@ -138,7 +151,7 @@ class TextStream:
         return self._held()[1]
 
     def _held(self) -> Held:
-        return ("", "") if self.finished else self._node.automaton.pipeline.held(self._node.state)
+        return ("", "") if self.finished else self._node.machine.pipeline.held(self._node.state)
 
     def snapshot(self) -> dict[str, Any]:
         """
@@ -146,9 +159,9 @@ class TextStream:
 
         ``tokenizer.restore(snapshot)`` goes on exactly from there, in another process too.
         """
-        automaton = self._node.automaton
+        machine = self._node.machine
         state = None if self.finished else self._node.state
-        return pack(state, Envelope.of("stream", automaton.pipeline.options.as_dict(), automaton.fingerprint()))
+        return pack(state, Envelope.of("stream", machine.pipeline.options.as_dict(), machine.fingerprint()))
 
     def copy(self) -> TextStream:
         """Return a stream that stands where this one does, and goes its own way from here (`n` choices of one prompt)."""
@@ -165,4 +178,4 @@ class TextStream:
 
     def _move_to(self, node: Node) -> None:
         self._node = node
-        self._whole = node.whole
+        self._texts = node.texts

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from codecs import utf_8_decode
 
-__all__ = ["REPLACEMENT", "decode_ignoring", "decode_lossy", "decode_per_byte", "decode_strict", "may_begin", "settles"]
+__all__ = ["REPLACEMENT", "decode_ignoring", "decode_lossy", "decode_per_byte", "decode_strict", "may_begin", "resets"]
 
 REPLACEMENT = "\ufffd"
 
@@ -74,7 +74,7 @@ def may_begin(pending: bytes, character: str) -> bool:
     return character == REPLACEMENT or character.encode().startswith(pending)
 
 
-def settles(data: bytes) -> bool:
+def resets(data: bytes) -> bool:
     """
     Whether the incomplete rest after ``data`` is the same whatever stood before it.
 

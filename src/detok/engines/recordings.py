@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..core.ids import as_ids
 from ..core.request.logprobs import Logprob
 from ..errors import SourceError
+from ..ids import as_ids
 from .events import EventStream
 from .scripted import Script, ScriptStep, one_by_one
 

@@ -7,8 +7,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from ..core.ids import as_ids
 from ..errors import OptionError
+from ..ids import as_ids
 from .base import EngineRequest
 from .recordings import read_recordings
 from .sampling import prompt_of

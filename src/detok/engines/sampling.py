@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.ids import as_ids
 from ..errors import OptionError
+from ..ids import as_ids
 from .base import EngineRequest
 
 __all__ = ["prompt_of", "sampling_of"]

@@ -9,13 +9,13 @@ from time import perf_counter
 from typing import Any, SupportsIndex
 from uuid import uuid4
 
-from ..core.ids import as_ids
 from ..core.options import check_at_least
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..core.request.request import FinishReason
 from ..engines.base import Engine, EngineOutput, EngineRequest
 from ..errors import EngineError
+from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .aborts import Aborts
 from .detokenizer import Detokenizer, InProcess

@@ -10,8 +10,8 @@ from random import Random
 from time import perf_counter
 from typing import SupportsIndex
 
-from ..core.ids import as_ids
 from ..core.options import Strategy
+from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .certificate import Certificate, Difference, Kind
 from .hostile import hostile_ids

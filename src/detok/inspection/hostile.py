@@ -7,8 +7,8 @@ from functools import partial
 from random import Random
 from weakref import WeakKeyDictionary
 
-from ..core.cleanup import TRANSFORMERS_CLEANUP
-from ..core.rules import byte_of
+from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP
+from ..core.decoding.rules import byte_of
 from ..data import sample, sample_names
 from ..errors import DetokError
 from ..tokenizers import Tokenizer

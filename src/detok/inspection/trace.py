@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, SupportsIndex
 
-from ..core.ids import as_ids
+from ..core.decoding.texts import common_prefix
 from ..core.options import Strategy
 from ..core.request.output import RequestOutput
 from ..core.request.request import RequestDecoder
 from ..core.stream import TextStream
-from ..core.texts import common_prefix
 from ..core.utf8 import REPLACEMENT
 from ..errors import OptionError
+from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .judge import judge
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, SupportsIndex
 
-from ..core.ids import as_ids
 from ..errors import OptionError, UnknownTokenId
+from ..ids import as_ids
 
 __all__ = ["DEFAULT_BLOCK_SIZE", "Drift", "DriftPlace", "RoundTrip", "check_block_size", "drift_of", "roundtrips"]
 

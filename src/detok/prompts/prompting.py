@@ -14,8 +14,11 @@ from .disguise import Controls
 from .facts import PromptFacts, PromptSupport
 from .pieces import encode_around, encode_disguised
 from .token_strings import Place, Token, TokenString, places, token_strings
+from .turns import parse_turn
 
 if TYPE_CHECKING:
+    from ..core.request.channels import ChannelDelta
+    from ..core.request.formats import TurnFormat
     from ..core.vocabulary import Piece, Vocabulary
     from .templates import ChatTemplate
 
@@ -102,6 +105,28 @@ class Prompting:
         """
         check_double_bos(double_bos)
         return self._with_one_bos(self._with_bos(ids, add_special_tokens), double_bos)
+
+    def parse_turn(
+        self,
+        ids: Sequence[int],
+        format: str | TurnFormat = "auto",  # noqa: A002, it is what it is called
+        *,
+        prompt_ids: Sequence[int] = (),
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[ChannelDelta]:
+        """
+        Return the parts of a turn: content, reasoning and tool calls, each with its place in the text with special tokens.
+
+        Args:
+            ids: What the model wrote.
+            format: The name of one of `TURN_FORMATS`, or a format; "auto" finds it by chat template and vocabulary.
+            prompt_ids: What came before, if it may have opened the reasoning.
+            tools: Of the request. None: any call is one, and a parameter without a type of its own is a string.
+
+        Raises:
+            OptionError: There is no such format, or "auto" finds none.
+        """
+        return parse_turn(self, ids, format, prompt_ids=prompt_ids, tools=tools)  # type: ignore[arg-type]  # a mixin
 
     def encode_chat(
         self,

@@ -10,8 +10,8 @@ from functools import cached_property, partial
 from itertools import takewhile
 from typing import Literal, Protocol, SupportsIndex
 
-from ..core.ids import as_ids
 from ..errors import OptionError
+from ..ids import as_ids
 from .drift import DEFAULT_BLOCK_SIZE, Drift, RoundTrip, drift_of
 from .turns import RESULTS, Message, Render, behind_turn, is_instruction, special_pattern, still_to_say
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.request.formats import TurnFormat
 from ..core.request.logprobs import chat_logprobs
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
@@ -14,7 +15,8 @@ from .errors import shown_reason
 from .generation import Asked, Generation, usage_of
 from .schema import ChatBody
 from .texts import json_bytes
-from .tool_calls import MessageDeltas, table_behind, whole_message
+from .tool_calls import MessageDeltas, whole_message
+from .turns import turn_of
 
 __all__ = ["ChatShape", "chat_completion"]
 
@@ -38,12 +40,14 @@ async def chat_completion(asked: Asked, body: ChatBody) -> Generation:
     prompt = await chat_ids(asked.model, body, asked.config)
     max_tokens = _max_tokens(asked, body, len(prompt))
     asked.check_length(prompt, max_tokens)
-    table = asked.model.channels
-    options = asked.options(
-        max_tokens=max_tokens, channels=None if table is None else table_behind(table, asked.model.tokenizer, prompt)
-    )
+    options = asked.options(max_tokens=max_tokens, channels=_turn(asked, body, prompt))
     sampling = asked.sampling(max_tokens=max_tokens, logprobs=logprobs, **extra)
     return Generation(asked=asked, prompts=[prompt], options=options, sampling=sampling, shape=ChatShape(asked, body, prompt))
+
+
+def _turn(asked: Asked, body: ChatBody, prompt: Sequence[int]) -> TurnFormat | None:
+    turn, tokenizer = asked.model.channels, asked.model.tokenizer
+    return None if turn is None else turn_of(turn, tokenizer, prompt, tools=body.tools, tool_choice=body.tool_choice)
 
 
 def _logprobs(asked: Asked, body: ChatBody) -> int | None:
@@ -85,6 +89,10 @@ def _check_tool_choice(body: ChatBody) -> None:
         raise OptionError(option="tool_choice", value=body.tool_choice, accepted=accepted)
 
 
+def _message_deltas(body: ChatBody) -> MessageDeltas:
+    return MessageDeltas(parallel=body.parallel_tool_calls is not False, reasoning=body.include_reasoning is not False)
+
+
 class ChatShape:
     """Outputs as OpenAI's chat completions."""
 
@@ -96,7 +104,8 @@ class ChatShape:
         self._logprobs = bool(body.logprobs)
         self._completion_tokens = 0
         self._unopened = set(range(asked.n))
-        self._messages = [MessageDeltas() for _ in range(asked.n)] if asked.model.channels is not None else None
+        has_parts = asked.model.channels is not None
+        self._messages = [_message_deltas(body) for _ in range(asked.n)] if has_parts else None
         self._plain = not (self._ids or self._logprobs or self._messages)
         self._usage_field = {"usage": None} if asked.wants_usage else {}
         usage = ',"usage":null' if asked.wants_usage else ""
@@ -144,7 +153,7 @@ class ChatShape:
     def _deltas(self, index: int, output: RequestOutput) -> list[dict[str, Any]]:
         if self._messages is None:
             return [{"content": output.text}]
-        return self._messages[index].feed(output.channels or (), ends=output.finished)
+        return self._messages[index].feed(output.channels or ())
 
     def _beside(self, index: int, output: RequestOutput) -> dict[str, Any]:
         """What a choice has beside its delta or message."""
@@ -162,6 +171,9 @@ class ChatShape:
             beside["token_ids"] = output.token_ids
         return beside
 
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, Any]:
         """Count tokens, of the choices that have ended."""
-        return usage_of(len(self._prompt), self._completion_tokens)
+        usage = usage_of(len(self._prompt), self._completion_tokens)
+        if self._messages is None:
+            return usage
+        return {**usage, "completion_tokens_details": {"reasoning_tokens": sum(one.reasoning_tokens for one in self._messages)}}

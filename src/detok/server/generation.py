@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from starlette.responses import Response
 
-from ..core.request.channels import ChannelTable
+from ..core.request.formats import TurnFormat
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..frontend.pending import Outlet, Pending
@@ -72,7 +72,7 @@ class Asked:
         """What answers and chunks begin with."""
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model.name}
 
-    def options(self, *, max_tokens: int, channels: ChannelTable | None = None) -> RequestOptions:
+    def options(self, *, max_tokens: int, channels: TurnFormat | None = None) -> RequestOptions:
         """
         Return the text side's options.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.options import ByteFallbackMode
-from ..core.request.channels import ChannelTable
+from ..core.request.formats import TurnFormat
 from ..data import sample, sample_names
 from ..engines.base import Engine
 from ..engines.opening import open_engine
@@ -22,6 +22,7 @@ from ..prompts.microbatch import AsyncEncoder
 from ..tokenizers import Tokenizer, load
 from .config import ModelConfig
 from .limits import Limits
+from .turns import model_format
 
 __all__ = ["Model", "open_model"]
 
@@ -43,7 +44,7 @@ class Model:
     """Of a prompt, in this model's tokens."""
     max_model_len: int | None = None
     """Tokens of prompt and output together; None if nobody said."""
-    channels: ChannelTable | None = None
+    channels: TurnFormat | None = None
     byte_fallback: ByteFallbackMode = "eager"
     encoder: AsyncEncoder | None = None
     """None: it takes ids only."""
@@ -119,7 +120,7 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         ),
         limits=lengths,
         max_model_len=config.max_model_len,
-        channels=config.channel_table,
+        channels=model_format(name, config, tokenizer),
         byte_fallback=config.byte_fallback,
         encoder=_encoder(tokenizer, lengths),
     )

@@ -93,6 +93,8 @@ class ChatBody(GenerationBody, kw_only=True):
     messages: list[Message]
     tools: list[Tool] | None = None
     tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    include_reasoning: bool | None = None
     documents: list[dict[str, Any]] | None = None
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None

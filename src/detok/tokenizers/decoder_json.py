@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.rules import (
+from ..core.decoding.rules import (
     CTC,
     BPEDecoder,
     ByteFallback,

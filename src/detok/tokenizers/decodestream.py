@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
-from ..core.ids import as_id
-from ..core.joiners import NOTHING, Held
+from ..core.decoding.joiners import NOTHING, Held
+from ..core.decoding.window import INCOMPLETE
 from ..core.options import DecodeOptions
 from ..core.utf8 import REPLACEMENT
 from ..core.vocabulary import Vocabulary
-from ..core.window import INCOMPLETE
 from ..errors import UnknownTokenId
+from ..ids import as_id
 
 if TYPE_CHECKING:
     import tokenizers

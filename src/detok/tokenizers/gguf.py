@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.cleanup import TRANSFORMERS_CLEANUP
-from ..core.rules import RawBytes, Replace, byte_of
+from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP
+from ..core.decoding.rules import RawBytes, Replace, byte_of
 from ..core.vocabulary import Piece
 from ..errors import SourceError
 from ..prompts.facts import PromptFacts, PromptSupport

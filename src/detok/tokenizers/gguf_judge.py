@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..core.cleanup import clean_up
+from ..core.decoding.cleanup import clean_up
 from ..core.vocabulary import Vocabulary
 from .reading import Once
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..core.rules import byte_level_bytes, byte_of
+from ..core.decoding.rules import byte_level_bytes, byte_of
 
 __all__ = [
     "BYTE",

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
+from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
 from ..errors import SourceError, UnknownDecoder
 from ..prompts.facts import PromptFacts, PromptSupport

@@ -7,13 +7,13 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Protocol, SupportsIndex
 
-from ..core.automaton import Automaton
-from ..core.ids import as_ids
+from ..core.decoding.automaton import Automaton
+from ..core.decoding.rules import byte_of
+from ..core.decoding.window import Decode
 from ..core.options import DecodeOptions
-from ..core.rules import byte_of
 from ..core.vocabulary import Piece
-from ..core.window import Decode
 from ..errors import OptionError, UnknownTokenId
+from ..ids import as_ids
 from ..prompts.facts import PromptSupport
 from .tokenizer import Encoder, Library, Tokenizer
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 from functools import partial
 from random import Random
 
+from ..core.decoding.rules import Fuse, JoinWithSpaces, RawBytes, Replace, Rule, StripEnds
 from ..core.options import DecodeOptions
-from ..core.rules import Fuse, JoinWithSpaces, RawBytes, Replace, Rule, StripEnds
 from ..prompts.facts import PromptSupport
 from .opaque import OwnDecode, TokenVocabulary
 from .tokenizer import Encoder, Library, Tokenizer

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ..core.rules import RawBytes
+from ..core.decoding.rules import RawBytes
 from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptFacts, PromptSupport
 from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, library, read_file, utf8, with_version

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from ..core.rules import Denormalizer, Rule, SentencePiece, byte_of
+from ..core.decoding.rules import Denormalizer, Rule, SentencePiece, byte_of
 from ..core.vocabulary import Piece
 from ..errors import SourceError
 from ..prompts.facts import PromptFacts, PromptSupport

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.rules import RawBytes
+from ..core.decoding.rules import RawBytes
 from ..core.vocabulary import Piece, Vocabulary
 from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptFacts, PromptSupport

@@ -7,8 +7,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from ..core.decoder import Decoder, DecodeStreamSteps
+from ..core.decoding.rules import RawBytes, Replace, Rule
 from ..core.options import check_choice
-from ..core.rules import RawBytes, Replace, Rule
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError
 from ..prompts.bos import check_double_bos

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from ..core.decoding.rules import Replace, Rule, StripEnds
+from ..core.decoding.window import join_segments
 from ..core.options import DecodeOptions
-from ..core.rules import Replace, Rule, StripEnds
 from ..core.vocabulary import Vocabulary
-from ..core.window import join_segments
 from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptSupport
 from . import huggingface

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..core.cleanup import TRANSFORMERS_CLEANUP, clean_up
-from ..core.rules import StripEnds
+from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
+from ..core.decoding.rules import StripEnds
 from ..errors import SourceError
 from . import huggingface
 from .decodestream import LibraryStream

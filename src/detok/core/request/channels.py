@@ -40,14 +40,22 @@ class ChannelDelta(NamedTuple):
 
     end: int = 0
 
+    tokens: int = 0
+    """Number of tokens that begin in it."""
+
 
 def joined_deltas(deltas: Sequence[ChannelDelta]) -> list[ChannelDelta]:
     """Return the deltas with neighbours of one part as one."""
     parts = [list(group) for _, group in groupby(deltas, attrgetter("part"))]
     return [
-        part[0] if len(part) == 1 else part[0]._replace(text="".join(delta.text for delta in part), end=part[-1].end)
+        part[0] if len(part) == 1 else _joined(part)
         for part in parts
     ]
+
+
+def _joined(part: Sequence[ChannelDelta]) -> ChannelDelta:
+    text = "".join(delta.text for delta in part)
+    return part[0]._replace(text=text, end=part[-1].end, tokens=sum(delta.tokens for delta in part))
 
 
 class TurnFollower(Protocol):

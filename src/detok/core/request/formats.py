@@ -12,11 +12,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ...errors import OptionError
-from ..ids import as_id
+from ...ids import as_id
 from .calls.grammars import GRAMMARS
 from .channels import CONTENT, REASONING
 
-__all__ = ["TURN_FORMATS", "ReasoningFormat", "ToolFormat", "TurnFormat", "parser_format", "turn_format"]
+__all__ = [
+    "FORMAT_MODELS", "HARMONY", "REASONING_PARSERS", "TOOL_PARSERS", "TURN_FORMATS",
+    "ReasoningFormat", "ToolFormat", "TurnFormat", "parser_format", "turn_format",
+]  # fmt: skip
 
 HARMONY = "harmony"
 
@@ -102,8 +105,8 @@ class TurnFormat:
     layout: str = "tags"
     """"tags": the halves. "harmony": messages with headers, which have both."""
 
-    start: str = CONTENT
-    """The channel that the output begins in: "content", or "reasoning" after a prompt that has opened it."""
+    start: str = ""
+    """The channel that the output begins in, if the prompt has begun it: "reasoning", or "content"."""
 
     calls: bool = True
     """Whether calls are looked for. If not, they are content as they are written."""
@@ -115,8 +118,8 @@ class TurnFormat:
     """By tool and parameter, the JSON types that its schema allows. No tool: any name is a tool's, and any parameter a string."""
 
     def __post_init__(self) -> None:
-        if self.start not in (CONTENT, REASONING):
-            raise OptionError(option="start", value=self.start, accepted="it is 'content' or 'reasoning'")
+        if self.start not in ("", CONTENT, REASONING):
+            raise OptionError(option="start", value=self.start, accepted="it is '', 'content' or 'reasoning'")
         if self.layout not in ("tags", HARMONY):
             raise OptionError(option="layout", value=self.layout, accepted="it is 'tags' or 'harmony'")
 
@@ -169,6 +172,25 @@ TURN_FORMATS: Mapping[str, TurnFormat] = {
     HARMONY: TurnFormat(layout=HARMONY),
 }
 """The formats by name. docs/formats.md says which models write them."""
+
+FORMAT_MODELS: Mapping[str, str] = {
+    "think": "any that writes <think>, without tools: DeepSeek R1, QwQ",
+    "hermes": "Nous Hermes 2 Pro and 3, Qwen 2.5, Granite 4",
+    "qwen": "Qwen 2.5 and 3, QwQ",
+    "qwen3_coder": "Qwen3-Coder, Qwen 3.5, Nemotron 3",
+    "glm": "GLM 4.5 and newer",
+    "deepseek_v3": "DeepSeek V3, V3-0324, R1-0528",
+    "deepseek_v31": "DeepSeek V3.1",
+    "kimi_k2": "Kimi K2",
+    "minimax": "MiniMax M2",
+    "mistral": "Mistral, all tokenizers from v3 on",
+    "llama3_json": "Llama 3.1 to 3.3, Llama 4 with JSON",
+    "llama4_pythonic": "Llama 4, Llama 3.2 with Python",
+    "gemma": "FunctionGemma, Gemma 4",
+    "granite": "Granite 3",
+    "harmony": "gpt-oss",
+}
+"""Which models write a format."""
 
 TOOL_PARSERS: Mapping[str, str] = {
     "hermes": "hermes", "qwen3_json": "hermes", "granite4": "hermes", "qwen3_coder": "qwen3_coder", "qwen3_xml": "qwen3_coder",

@@ -102,7 +102,7 @@ class HarmonyParser:
         self.turn = turn
         self._deltas: list[ChannelDelta] = []
         if state is None:
-            state = HarmonyState(REASONING if turn.start == REASONING else HEADER)
+            state = HarmonyState(turn.start or HEADER)
         for field, value in zip(HarmonyState._fields, state, strict=True):
             setattr(self, field, value)
 

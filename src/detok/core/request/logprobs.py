@@ -1,9 +1,13 @@
 """
-Logprobs per token: what came from the engine, with the token's exact bytes and its part of the text.
+Logprobs per token: what an engine says, and what a client gets, with the token's exact bytes and its part of the text.
 
-The strings of the tokens are their tiles (see `tiling`): joined they are the text. So a token that completes no character has
+The strings of the tokens are their spans (see `spans`): joined they are the text. So a token that completes no character has
 "" for its string, and the next one the whole character; one that a stop cut, or a special token that is skipped, has what of it
 is in the text. Bytes are those of the token alone (law 10). The two shapes of OpenAI's API are made here and nowhere else.
+
+>>> entry = TokenLogprob(5, -0.25, "Hi", b"Hi", text_offset=0, byte_offset=0, top=(TopLogprob(5, -0.25, "Hi", b"Hi"),))
+>>> completion_logprobs([entry])["top_logprobs"]
+[{'Hi': -0.25}]
 """
 
 from __future__ import annotations
@@ -14,11 +18,11 @@ from itertools import chain, count
 from typing import Any, NamedTuple
 
 from ...errors import OptionError, TokenTypeError
-from ..ids import as_id
+from ...ids import as_id
 
-__all__ = ["Ledger", "Logprob", "TokenLogprob", "TopLogprob", "as_logprobs", "chat_logprobs", "completion_logprobs"]
+__all__ = ["Logprob", "TokenLogprob", "TopLogprob", "as_logprobs", "chat_logprobs", "completion_logprobs"]
 
-# JSON has no infinity; vLLM and OpenAI write this for a token that cannot be.
+# JSON has no infinity; vLLM and OpenAI write this for a token that is impossible.
 LEAST = -9999.0
 
 
@@ -66,75 +70,6 @@ class TokenLogprob(NamedTuple):
 
     rank: int | None = None
     top: tuple[TopLogprob, ...] = ()
-
-
-class Ledger:
-    """The entries of a request: each is given once its tile is decided and out."""
-
-    __slots__ = ("_bytes", "_chars", "_entries", "_lengths", "_text")
-
-    def __init__(
-        self,
-        entries: Sequence[TokenLogprob] = (),
-        lengths: Sequence[int] = (),
-        text: str = "",
-        chars: int = 0,
-        bytes_: int = 0,
-    ) -> None:
-        self._entries = list(entries)
-        """Not given yet; their strings and offsets are still to come."""
-        self._lengths = list(lengths)
-        """Of the tiles that are decided, from the first entry on."""
-        self._text = text
-        """What is out, from the first entry's tile on."""
-        self._chars = chars
-        self._bytes = bytes_
-
-    def plain(self) -> tuple[Any, ...]:
-        """What the constructor takes."""
-        return tuple(self._entries), tuple(self._lengths), self._text, self._chars, self._bytes
-
-    def copy(self) -> Ledger:
-        """Return another one that stands here too."""
-        return Ledger(*self.plain())
-
-    def step(self, entry: TokenLogprob) -> None:
-        """Add a token."""
-        self._entries.append(entry)
-
-    def decide(self, lengths: Sequence[int]) -> None:
-        """Take the lengths of the next tiles."""
-        self._lengths += lengths
-
-    def take(self, text: str, *, ends: bool = False) -> list[TokenLogprob]:
-        """
-        Take text that came out and return the entries whose part of it is all there.
-
-        Args:
-            text: The next of the output's text.
-            ends: It was the last, so that each entry has what there is of it.
-        """
-        self._text += text
-        given: list[TokenLogprob] = []
-        place = 0
-        for entry, length in zip(self._entries, self._lengths, strict=False):
-            if not ends and place + length > len(self._text):
-                break
-            token = self._text[place : place + length]
-            place += length
-            token_id, logprob, _, data, _, _, rank, top = entry
-            given.append(TokenLogprob(token_id, logprob, token, data, self._chars, self._bytes, rank, top))
-            self._chars += len(token)
-            self._bytes += len(token) if token.isascii() else len(token.encode("utf-8", "surrogatepass"))
-        del self._entries[: len(given)], self._lengths[: len(given)]
-        self._text = self._text[place:]
-        return given
-
-    def drop(self, count: int) -> None:
-        """Leave out the last entries: a stop cut their tokens."""
-        if count:
-            del self._entries[-count:]
-            del self._lengths[len(self._entries) :]
 
 
 def as_logprobs(values: Iterable[Any], tokens: int) -> list[Logprob]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NoReturn, get_args
 
 from ...errors import OptionError
-from ..ids import as_ids
+from ...ids import as_ids
 from ..options import DecodeOptions, check_at_least, check_choice
 from .formats import TurnFormat, turn_format
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 __all__ = ["Event", "Segment", "Segmenter", "Special", "Text", "joined"]
 
@@ -33,7 +33,7 @@ Segment = Text | Special
 
 
 class Event(NamedTuple):
-    """A special token whose tile is decided: where it begins and ends in the text."""
+    """A special token whose span is decided: where it begins and ends in the text."""
 
     begin: int
     end: int
@@ -44,8 +44,8 @@ class Segmenter:
     """
     Cuts the text that comes out at special tokens.
 
-    Their places come from the tiles of the tokens, which may be decided later than the text comes out. Ordinary text does not
-    wait for that: what is certain behind the decided tiles belongs to the first token that is undecided.
+    Their places come from the spans of the tokens, which may be decided later than the text comes out. Ordinary text does not
+    wait for that: what is certain after the decided spans belongs to the first token that is undecided.
     """
 
     __slots__ = ("_decided", "_events", "_out", "_text", "_undecided")
@@ -60,28 +60,24 @@ class Segmenter:
     ) -> None:
         self._events = list(events)
         self._undecided = list(undecided)
-        """The tokens behind the decided ones, in order; None for ordinary ones."""
+        """The tokens after the decided ones, in order; None for ordinary ones."""
         self._decided = decided
-        """Where the decided tiles end."""
+        """Where the decided spans end."""
         self._text = text
         """What came out of the request, but is in no segment yet."""
         self._out = out
         """How much is in segments."""
 
-    def plain(self) -> tuple[Any, ...]:
-        """What the constructor takes."""
+    def plain(self) -> tuple[tuple[Event, ...], tuple[Special | None, ...], int, str, int]:
+        """Return what the constructor takes."""
         return tuple(self._events), tuple(self._undecided), self._decided, self._text, self._out
-
-    def copy(self) -> Segmenter:
-        """Return another one that stands here too."""
-        return Segmenter(*self.plain())
 
     def step(self, special: Special | None) -> None:
         """Add a token: an ordinary one (None), or a special one."""
         self._undecided.append(special)
 
     def decide(self, lengths: Sequence[int]) -> None:
-        """Take the lengths of the next tiles."""
+        """Take the lengths of the next spans."""
         for length, special in zip(lengths, self._undecided, strict=False):
             end = self._decided + length
             if special is not None:
@@ -100,7 +96,7 @@ class Segmenter:
 
         Args:
             text: The next of the output's text.
-            ends: It was the last: what is left of a tile was cut away.
+            ends: It was the last: what is left of a span was cut away.
         """
         text = self._text + text
         there = self._out + len(text)
@@ -116,7 +112,7 @@ class Segmenter:
             place = max(place, min(end, there))
             taken += 1
         else:
-            # What is certain behind the decided tiles belongs to the first token that is undecided.
+            # What is certain after the decided spans belongs to the first token that is undecided.
             is_early = ends or not self._undecided or self._undecided[0] is None
             border = there if is_early else max(place, min(self._decided, there))
             segments.append(Text(text[place - self._out : border - self._out]))

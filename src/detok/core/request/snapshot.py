@@ -1,76 +1,80 @@
-"""A whole request as plain data; see `core.snapshot`."""
+"""A whole request as plain data; `core.snapshot` says how it is written."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from ..automaton import Node
-from ..snapshot import STREAM_KINDS, Kinds, pack, unpack
+from ..decoding.automaton import Node, StreamMachine
+from ..snapshot import STREAM_KINDS, Kinds, unpack
 from .channels import ChannelDelta
-from .collected import Collected
-from .logprobs import Ledger, TokenLogprob, TopLogprob
+from .logprobs import TokenLogprob, TopLogprob
 from .options import RequestOptions
-from .plan import Plan, RequestedOf
-from .progress import End, Progress
-from .segments import Event, Segmenter, Special, Text
-from .stop_search import SearchState
-from .tiling import Tiling, Undecided
-from .turns import PARSER_KINDS, turn_parser
+from .segments import Event, Special, Text
+from .stop_regex import RegexState
+from .turns import PARSER_KINDS
 
-__all__ = ["pack_request", "unpack_request"]
-
-KINDS: Kinds = {
-    **STREAM_KINDS,
-    **{kind.__name__: kind for kind in (*PARSER_KINDS, ChannelDelta, End, Event, Special, Text, TokenLogprob, TopLogprob)},
-}
+__all__ = ["KINDS", "End", "RequestState", "node_of", "plain_node", "unpack_request"]
 
 
-def pack_request(plan: Plan, at: Progress, collected: Collected) -> dict[str, Any]:
-    """Return the snapshot of a request."""
-    state = (
-        _state(at.node),
-        SearchState(at.candidate, at.patterns).plain(),
-        at.held,
-        at.count,
-        at.given,
-        at.end,
-        ([(_state(token.node), *token[1:]) for token in at.tiling], *at.tiling.plain()),
-        None if at.ledger is None else at.ledger.plain(),
-        None if at.segmenter is None else at.segmenter.plain(),
-        None if at.splitter is None else at.splitter.state,
-        collected.plain(),
-    )
-    return pack(state, plan.envelope, KINDS)
+class End(NamedTuple):
+    """How a request ended."""
+
+    finish_reason: str
+    stop_reason: str | int | None
+    kept: int
+    """Number of tokens that belong to it."""
 
 
-def unpack_request(snapshot: object, decoder: RequestedOf) -> tuple[Plan, Progress, Collected]:
+class RequestState(NamedTuple):
+    """Where a request stands."""
+
+    node: object
+    """The state of the stream; None after its end."""
+
+    search: tuple[str, tuple[RegexState, ...], str]
+    """As `SearchState.plain`."""
+
+    tokens: int
+    """Taken."""
+
+    characters: int
+    """Given out."""
+
+    end: End | None
+
+    undecided: tuple[tuple[Any, ...], ...]
+    """Each undecided token: the state of the stream after it, and the other fields of `Undecided`."""
+
+    certain: tuple[Any, ...]
+    """The certain text beside them, as `TokenSpans` takes it."""
+
+    followers: tuple[tuple[str, Sequence[object]], ...]
+    """Each with the name of its class and its `plain`."""
+
+    collected: tuple[object, ...]
+    """As `OutputCollector.plain`."""
+
+
+_VALUES = (*PARSER_KINDS, ChannelDelta, End, Event, RequestState, Special, Text, TokenLogprob, TopLogprob)
+KINDS: Kinds = {**STREAM_KINDS, **{kind.__name__: kind for kind in _VALUES}}
+
+
+def unpack_request(snapshot: object, fingerprint: str) -> tuple[RequestOptions, RequestState]:
     """
-    Return what a request is made of.
+    Return the options and the state of a request.
 
     Raises:
         SnapshotError: As `unpack`.
     """
-    options, state = unpack(snapshot, of="request", options=RequestOptions, fingerprint=decoder.fingerprint, kinds=KINDS)
-    stream, search, held, count, given, end, tiling, ledger, segmenter, splitter, unsent = state
-    plan = decoder.plan(options)
-    tokens, *places = tiling
-    at = Progress(plan, plan.machine.finished if stream is None else plan.machine.node(stream))
-    at.candidate, at.patterns = (None, ()) if plan.search is None else plan.search.state(search)
-    at.held, at.count, at.given = held, count, given
-    at.end = end
-    at.tiling = Tiling(tuple(_undecided(plan, *token) for token in tokens), *places)
-    at.ledger = None if ledger is None else Ledger(*ledger)
-    at.segmenter = None if segmenter is None else Segmenter(*segmenter)
-    at.splitter = None if splitter is None or plan.table is None else turn_parser(plan.table, splitter)
-    at.go_to(at.node)
-    collected = Collected(options)
-    collected.restore(*unsent)
-    return plan, at, collected
+    return unpack(snapshot, of="request", options=RequestOptions, fingerprint=fingerprint, kinds=KINDS)
 
 
-def _undecided(plan: Plan, state: Any, *lengths: int) -> Undecided:
-    return Undecided(None if state is None else plan.machine.node(state), *lengths)
+def plain_node(node: Node | None) -> object:
+    """Return the state of a node; None for no node and for the one after the end."""
+    return None if node is None or node is node.machine.finished else node.state
 
 
-def _state(node: Node | None) -> Any:
-    return None if node is None or node is node.automaton.finished else node.state
+def node_of(machine: StreamMachine, state: object) -> Node:
+    """Return the node of what `plain_node` gave."""
+    return machine.finished if state is None else machine.node(state)

@@ -1,24 +1,54 @@
-"""All stops of a request at once: strings first, then patterns, and what of the text they hold together."""
+"""
+All stops of a request at once: strings first, then patterns, and the text that they hold together.
+
+>>> search = StopSearch(("END",), (), 0.1, holds=True)
+>>> out, state, match = search.scan(search.start, "The E")
+>>> out, state.held, match
+('The ', 'E', None)
+>>> out, state, match = search.scan(state, "ND.")
+>>> out, match.reason, match.end, match.after
+('', 'END', 2, 1)
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from .stop_regex import RegexState, StopRegex, stop_regex
 from .stops import Candidate, StopMatch, StopStrings, stop_strings
 
-__all__ = ["SearchState", "StopSearch"]
+__all__ = ["SearchState", "StopFound", "StopSearch"]
 
 
 class SearchState(NamedTuple):
-    """Where the search stands: a candidate, and a state for each pattern."""
+    """Where the search stands."""
 
     candidate: Candidate | None
-    patterns: tuple[RegexState, ...] = ()
+    """For the strings, if there are any."""
 
-    def plain(self) -> tuple[str, tuple[RegexState, ...]]:
-        """The same as plain data."""
-        return "" if self.candidate is None else self.candidate.text, self.patterns
+    patterns: tuple[RegexState, ...] = ()
+    """A state for each pattern."""
+
+    held: str = ""
+    """Text that is certain, but may yet belong to a stop."""
+
+    def plain(self) -> tuple[str, tuple[RegexState, ...], str]:
+        """Return the same as plain data."""
+        return "" if self.candidate is None else self.candidate.text, self.patterns, self.held
+
+
+class StopFound(NamedTuple):
+    """A stop that completed."""
+
+    reason: str
+    """The stop as the request named it."""
+
+    end: int
+    """Number of characters of the new text that belong to it or come before it."""
+
+    after: int
+    """Number of characters of the new text after it."""
 
 
 class StopSearch:
@@ -26,8 +56,8 @@ class StopSearch:
     Args:
         stops: Strings.
         patterns: Patterns of the library ``regex``.
-        timeout: So many seconds one search for a pattern may take.
-        holds: Whether text that may yet become a stop is held.
+        timeout: Maximum seconds that one search for a pattern takes.
+        holds: Whether text that may yet become a stop is held. It need not be if a stop is part of the output.
 
     Raises:
         OptionError, MissingExtra: As `StopRegex`.
@@ -40,33 +70,56 @@ class StopSearch:
         idle = None if self.strings is None else self.strings.idle
         self.start = SearchState(idle, tuple(pattern.start for pattern in self.patterns))
 
-    def scan(self, state: SearchState, text: str, *, counts: bool = True) -> tuple[SearchState, StopMatch | None]:
+    def scan(self, state: SearchState, text: str, silent: int = 0) -> tuple[str, SearchState, StopFound | None]:
         """
-        Take more text. Arguments and result as those of `StopStrings.scan`.
+        Take more text; return what comes out of all so far, the next state, and the first stop that completes in the text.
+
+        Args:
+            state: Where the text before ended.
+            text: Any length.
+            silent: Number of characters at its beginning in which no stop counts (`min_tokens`).
 
         Raises:
             StopRegexTimeout: A search took too long.
         """
-        candidate, first = state.candidate, None
+        candidate, patterns, held = state
+        if silent:
+            candidate, patterns, _ = self._look(candidate, patterns, text[:silent], counts=False)
+        candidate, patterns, match = self._look(candidate, patterns, text[silent:], counts=True)
+        whole = held + text
+        if match is not None:
+            end = silent + match.end
+            out = whole[: len(held) + end - (match.length if self.holds else 0)]
+            return out, SearchState(candidate, patterns), StopFound(match.reason, end, len(text) - end)
+        certain = len(whole) - self._held(candidate, patterns)
+        return whole[:certain], SearchState(candidate, patterns, whole[certain:]), None
+
+    def _look(
+        self, candidate: Candidate | None, states: tuple[RegexState, ...], text: str, *, counts: bool
+    ) -> tuple[Candidate | None, tuple[RegexState, ...], StopMatch | None]:
+        first = None
         if self.strings is not None and candidate is not None:
             candidate, first = self.strings.scan(candidate, text, counts=counts)
-        states = []
-        for pattern, at in zip(self.patterns, state.patterns, strict=True):
+        after = []
+        for pattern, at in zip(self.patterns, states, strict=True):
             at, match = pattern.scan(at, text, counts=counts)
-            states.append(at)
+            after.append(at)
             if match is not None and (first is None or match.end < first.end):
                 first = match
-        return SearchState(candidate, tuple(states)), first
+        return candidate, tuple(after), first
 
-    def held(self, state: SearchState) -> int:
-        """How many characters at the end of the text are held, as they may yet belong to a stop."""
+    def _held(self, candidate: Candidate | None, patterns: Sequence[RegexState]) -> int:
+        """Return how many characters at the end of the text are held, as they may yet belong to a stop."""
         if not self.holds:
             return 0
-        held = 0 if state.candidate is None else state.candidate.length
-        return max([held, *(at.held for at in state.patterns)])
+        held = 0 if candidate is None else candidate.length
+        return max([held, *(at.held for at in patterns)])
 
-    def state(self, plain: Any) -> SearchState:
+    def at(self, candidate: Candidate | None) -> SearchState:
+        """Return the state of a search for strings alone."""
+        return SearchState(candidate, (), candidate.text if candidate is not None and self.holds else "")
+
+    def state(self, candidate: str, patterns: Sequence[Sequence[object]], held: str) -> SearchState:
         """Return a state from what `SearchState.plain` made of it."""
-        candidate, patterns = plain
         at = None if self.strings is None else self.strings.candidate(candidate)
-        return SearchState(at, tuple(RegexState(*pattern) for pattern in patterns))
+        return SearchState(at, tuple(RegexState(*pattern) for pattern in patterns), held)  # type: ignore[arg-type]  # as plain

@@ -137,6 +137,12 @@ class StopStrings:
             at.moves[text] = out, node
         return node, None
 
+    def move(self, at: Candidate, text: str) -> tuple[str, Candidate] | None:
+        """Return what comes out of a text and the candidate after it; None if a stop completes in it, or it is too long."""
+        if text not in at.moves:
+            self.scan(at, text)
+        return at.moves.get(text)
+
     def candidate(self, text: str) -> Candidate:
         """Return the candidate of which ``text`` is the text: from a snapshot."""
         return self.scan(self.idle, text, counts=False)[0]

@@ -102,12 +102,13 @@ class TagParser:
     name: str
     call_id: str
 
-    def __init__(self, format: TurnFormat, state: ParserState | None = None) -> None:  # noqa: A002, it is what it is called
+    def __init__(self, format: TurnFormat, state: ParserState | None = None) -> None:
         self.format = format
         self._delimiters = _delimiters_of(format.reasoning, format.tools if format.calls else None, format.forced)
         self._deltas: list[ChannelDelta] = []
         if state is None:
-            is_open = format.start == REASONING or (format.reasoning is not None and format.reasoning.implied)
+            is_implied = format.reasoning is not None and format.reasoning.implied
+            is_open = format.start == REASONING or (is_implied and not format.start)
             state = ParserState(REASONING if is_open else CONTENT, seen=is_open)
         for field, value in zip(ParserState._fields, state, strict=True):
             setattr(self, field, value)

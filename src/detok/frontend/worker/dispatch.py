@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterable, Sequence, Sized
 from contextlib import suppress
 from typing import Any, SupportsIndex
 
-from ...core.ids import as_ids
 from ...core.request.logprobs import as_logprobs
 from ...core.request.options import RequestOptions
 from ...core.request.request import as_end
 from ...errors import DuplicateRequest, OptionError, UnknownRequest
+from ...ids import as_ids
 from .kept import Pace, Stream, Ticket, failed
 from .link import Link
 from .payload import logprobs_to_wire

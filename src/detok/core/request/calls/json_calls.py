@@ -8,7 +8,6 @@ write when a call is forced. One opening delimiter may hold one object, several,
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -123,7 +123,7 @@ class TaggedCalls:
         for one in self.key_ends[1:]:
             space = space_end(text, place)
             found = delimiter_at(text, space, (one,))
-            if space - place > MAX_SPACE or found is None and space < len(text):
+            if space - place > MAX_SPACE or (found is None and space < len(text)):
                 return "", 0
             if not found:
                 return None

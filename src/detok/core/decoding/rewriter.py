@@ -13,9 +13,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .char_rules import CharRule, State
+from ..utf8 import may_begin
+from .text_rules import CharRule, CharState
 from .texts import common_prefix
-from .utf8 import may_begin
 
 __all__ = ["MAX_MOVES", "Rewriter", "TooManyStates"]
 
@@ -53,9 +53,9 @@ class Rewriter:
         self.ends = composed.ends
         self._moves = composed.moves
         # Every row goes to the same one on a character that no rule looks at: from there the past no longer matters.
-        (self.usual,) = {row for _, row in composed.others}
+        (self.idle,) = {row for _, row in composed.others}
         self._around = [tuple(out.split(composed.other)) for out, _ in composed.others]
-        self._skips = self._around[self.usual] == ("", "")
+        self._skips = self._around[self.idle] == ("", "")
         special = re.escape("".join(sorted(self.alphabet)))
         self._next_special = re.compile(f"[{special}]").search if special else _nowhere
 
@@ -64,7 +64,7 @@ class Rewriter:
         out: list[str] = []
         at, end = 0, len(text)
         while at < end:
-            if row == self.usual and self._skips:
+            if row == self.idle and self._skips:
                 special = self._next_special(text, at)
                 stop = end if special is None else special.start()
                 out.append(text[at:stop])
@@ -76,7 +76,7 @@ class Rewriter:
             if move is None:
                 before, after = self._around[row]
                 out.append(f"{before}{character}{after}")
-                row = self.usual
+                row = self.idle
             else:
                 out.append(move[0])
                 row = move[1]
@@ -97,7 +97,7 @@ class Rewriter:
         """Return what comes out at the end of the text."""
         return self.ends[row]
 
-    def settles(self, text: str) -> bool:
+    def resets(self, text: str) -> bool:
         """Whether the row after ``text`` is the same whatever stood before it: it has a character that no rule looks at."""
         return not self.alphabet.issuperset(text)
 
@@ -124,10 +124,10 @@ class _Rule:
 
     def __init__(self, table: _Table) -> None:
         self.alphabet, self.writes = table.alphabet, table.writes
-        self.start: State = 0
+        self.start: CharState = 0
         self._table = table
 
-    def feed(self, state: State, character: str) -> tuple[str, State]:
+    def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
         assert isinstance(state, int)
         move = self._table.moves[state].get(character)
         if move is not None:
@@ -135,7 +135,7 @@ class _Rule:
         out, after = self._table.others[state]
         return out.replace(self._table.other, character), after
 
-    def finish(self, state: State) -> str:
+    def finish(self, state: CharState) -> str:
         assert isinstance(state, int)
         return self._table.ends[state]
 
@@ -152,7 +152,7 @@ def _compile(rules: Sequence[CharRule]) -> _Table:
 def _explore(rules: Sequence[CharRule], symbols: Sequence[str]) -> tuple[Moves, list[str]]:
     """All rows that can be reached from the start, in the order in which they are found, and what each gives at the end."""
     start = tuple(rule.start for rule in rules)
-    numbers: dict[tuple[State, ...], int] = {start: 0}
+    numbers: dict[tuple[CharState, ...], int] = {start: 0}
     queue = [start]
     rows: Moves = []
     size = 0
@@ -171,9 +171,9 @@ def _explore(rules: Sequence[CharRule], symbols: Sequence[str]) -> tuple[Moves, 
     return rows, [_finish(rules, states) for states in queue]
 
 
-def _feed(rules: Sequence[CharRule], states: Sequence[State], text: str) -> tuple[str, tuple[State, ...]]:
+def _feed(rules: Sequence[CharRule], states: Sequence[CharState], text: str) -> tuple[str, tuple[CharState, ...]]:
     """Run characters through all rules in a row."""
-    after: list[State] = []
+    after: list[CharState] = []
     for rule, state in zip(rules, states, strict=True):
         out = ""
         for character in text:
@@ -184,7 +184,7 @@ def _feed(rules: Sequence[CharRule], states: Sequence[State], text: str) -> tupl
     return text, tuple(after)
 
 
-def _finish(rules: Sequence[CharRule], states: Sequence[State]) -> str:
+def _finish(rules: Sequence[CharRule], states: Sequence[CharState]) -> str:
     """End all rules in a row: what one gives at its end is still fed to the next."""
     text = ""
     for rule, state in zip(rules, states, strict=True):

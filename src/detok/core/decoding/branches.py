@@ -1,9 +1,15 @@
 """
-Two futures of one text: what both agree on is certain.
+Two futures of one text: what both begin with is certain.
 
 Where the future decides what a token is (an open byte run may yet be valid or not, a token may yet be the last), a joiner goes
-both ways at once: each way is a branch with a cursor of its own in the tail. That is exact, since each branch alone gives
-everything out at the earliest moment.
+both ways at once. Each way is a `Branch` with a cursor of its own, so that each alone gives everything out as early as it can.
+
+The byte tokens EF BF BD 41 as an example: the first three spell U+FFFD, and an invalid run is U+FFFD for each of its bytes.
+
+    bytes so far    if the run ends valid    if it ends invalid    certain
+    EF              (incomplete)             U+FFFD                nothing
+    EF BF BD        U+FFFD                   U+FFFD x 3, or more   U+FFFD
+    EF BF BD 41     U+FFFD A                 U+FFFD x 4, or more   U+FFFD
 """
 
 from __future__ import annotations
@@ -13,29 +19,33 @@ from typing import NamedTuple
 from .tail import Cursor, Tail
 from .texts import append, common_prefix
 
-__all__ = ["Branch", "agree", "behind_border"]
+__all__ = ["Branch", "agree", "past_border"]
 
 
 class Branch(NamedTuple):
-    """One of two futures: the cursor in it, and the text that it would give, in pieces, of which ``out`` characters are out."""
+    """One of two futures."""
 
     cursor: Cursor
-    ahead: tuple[str, ...] = ()
-    out: int = 0
+    """Where the text stands in it."""
 
+    ahead: tuple[str, ...] = ()
+    """The text that it would give, in pieces."""
+
+    out: int = 0
+    """How many characters of that are out."""
+
+    @property
     def rest(self) -> str:
+        """The text that it would give and that is not out."""
         return "".join(self.ahead)[self.out :]
 
-    @classmethod
-    def ahead_of(cls, text: str, cursor: Cursor) -> Branch:
-        return cls(cursor, append((), text))
-
     def then(self, cursor: Cursor, text: str) -> Branch:
+        """Return the branch after more text."""
         return Branch(cursor, append(self.ahead, text), self.out)
 
 
 def agree(one: Branch, two: Branch) -> tuple[str, Branch, Branch]:
-    """What two branches both give next, and the branches behind it. Once they differ this takes no time."""
+    """Return what two branches both give next, and the branches after it. Once they differ this takes no time."""
     agreed = ""
     while one.ahead and two.ahead:
         first, second = one.ahead[0], two.ahead[0]
@@ -56,15 +66,21 @@ def _give_out(branch: Branch, length: int) -> Branch:
     return Branch(branch.cursor, branch.ahead[1:])
 
 
-def behind_border(ahead: str, cursor: Cursor, shown: str, tail: Tail) -> tuple[str, Cursor]:
+def past_border(ahead: str, cursor: Cursor, shown: str, tail: Tail) -> Branch:
     """
-    One of two futures behind the border of a prompt: what it still has ahead, and its cursor.
+    Return one of two futures as it is after the end of a prompt.
 
     Where the future begins with what the prompt alone shows, exactly that is passed over, so that prompt and stream together are
     the one-shot decode. Where it does not, the prompt's own part of it is left out: no text of a prompt comes out.
+
+    Args:
+        ahead: The text that the future would give.
+        cursor: Where the text stands in it.
+        shown: What would come out if the prompt were all there is.
+        tail: The rules over joined text.
     """
     if ahead.startswith(shown):
-        return ahead[len(shown) :], cursor
+        return Branch(cursor, append((), ahead[len(shown) :]))
     if shown.startswith(ahead):
-        return "", cursor.passing_over(shown[len(ahead) :])
-    return "", cursor.passing_over(tail.finish(cursor))
+        return Branch(cursor.passing_over(shown[len(ahead) :]))
+    return Branch(cursor.passing_over(tail.finish(cursor)))

@@ -22,13 +22,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol, SupportsIndex
 
-from ..errors import UnknownTokenId
-from .automaton import Node, Steps, Table
-from .ids import as_id, as_sequence
+from ...errors import UnknownTokenId
+from ...ids import as_id, as_sequence
+from ..options import DecodeOptions
+from ..utf8 import REPLACEMENT
+from ..vocabulary import Vocabulary
+from .automaton import Decoding, IdleTexts, Node
 from .joiners import NOTHING, Held
-from .options import DecodeOptions
-from .utf8 import REPLACEMENT
-from .vocabulary import Vocabulary
 
 __all__ = [
     "Decode",
@@ -77,7 +77,7 @@ class WindowState(NamedTuple):
     """So many characters of the held text are out (`PrintableWindow`)."""
 
 
-class WindowSteps(Steps, Protocol):
+class WindowSteps(Decoding, Protocol):
     """Steps that know how to begin behind a prompt."""
 
     def behind(self, prompt_ids: Sequence[SupportsIndex], /) -> Any:
@@ -236,12 +236,12 @@ class Unremembered:
     """
 
     exact = False
-    settled: Node | None = None
+    idle: Node | None = None
 
     def __init__(self, pipeline: WindowSteps, fingerprint: Callable[[], str]) -> None:
         self.pipeline = pipeline
         self.fingerprint = fingerprint
-        self._blank: Table = []
+        self._blank: IdleTexts = []
         self.finished = self.node(None)
 
     def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
@@ -249,7 +249,7 @@ class Unremembered:
         text, state = self.pipeline.feed(node.state, token_id)
         return text, self.node(state)
 
-    def behind(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
+    def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
         """Return the node behind a prompt, of which the steps read as much as they need."""
         return self.node(self.pipeline.behind(as_sequence(prompt_ids, where="prompt_ids")))
 

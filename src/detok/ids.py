@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import index
 from typing import SupportsIndex
 
-from ..errors import TokenTypeError
+from .errors import TokenTypeError
 
 __all__ = ["as_id", "as_ids", "as_sequence"]
 

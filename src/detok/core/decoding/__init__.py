@@ -1,0 +1,1 @@
+"""How ids become text: rules of a decoder, compiled to streaming stages."""

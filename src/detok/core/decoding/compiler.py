@@ -1,0 +1,237 @@
+"""
+A decoder's rules compiled to stages, for one choice of options.
+
+Tokens that are still apart go through the *front*, a *joiner* makes one text of them, the *tail* holds the rules over that text.
+This module sorts the rules into the three. Llama's decoder as an example:
+
+    rule            while tokens are apart    joins           over joined text
+    Replace ▁       EachToken
+    ByteFallback                              ByteRuns
+    Fuse                                      (already one)   nothing
+    Strip 1 left                                              StripText, in a Rewriter
+
+Where a rule has to hold more than the laws would like, a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, assert_never
+
+from ..options import DecodeOptions
+from .byte_runs import ByteRuns
+from .cleanup import TRANSFORMERS_CLEANUP
+from .joiners import Bytes, Concatenation, Joiner, LastPiece, byte_token, raw_bytes
+from .rewriter import Rewriter, TooManyStates
+from .rules import (
+    CTC,
+    BPEDecoder,
+    ByteFallback,
+    ByteLevel,
+    FirstDiffers,
+    Fuse,
+    JoinWithSpaces,
+    OneToken,
+    RawBytes,
+    Rule,
+    SentencePiece,
+    TextRule,
+    WordPiece,
+    byte_level_bytes,
+    byte_level_spelling,
+)
+from .stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Repeats, Token, TokenStage
+from .tail import Tail
+from .text_rules import CharRule, StripText, Substitute, TextStage, WholeText
+
+__all__ = ["AnyJoiner", "AnyTokenStage", "Stages", "compile_rules"]
+
+# A pipeline holds stages of many kinds beside each other, and hands each back the states that it gave.
+AnyTokenStage = TokenStage[Any]
+AnyJoiner = Joiner[Any]
+AnyTextStage = TextStage[Any]
+
+
+@dataclass(slots=True)
+class Stages:
+    """What a decoder's rules became."""
+
+    front: tuple[AnyTokenStage, ...] = ()
+    joiner: AnyJoiner = field(init=False)
+    spell: Callable[[str], Token] = str
+    """Turns text that is no piece of the vocabulary into a token."""
+
+    skipped: Token | None = None
+    """What a skipped special is to the stages: nothing at all, or a token without text that counts as one."""
+
+    specials_are_text: bool = False
+    """A special that is not skipped is its text, whatever its bytes are."""
+
+    byte_tokens: bool = False
+    """A token of the form ``<0xHH>`` is a byte before the tokens are joined."""
+
+    notes: list[str] = field(default_factory=list)
+    """What is held longer than the laws would like, and why, for people."""
+
+
+def compile_rules(rules: Sequence[Rule], options: DecodeOptions) -> Stages:
+    """
+    Compile rules, flat and in order.
+
+    Args:
+        rules: What the decoder says.
+        options: With `clean_up_tokenization_spaces` decided.
+    """
+    compiler = _Compiler(eager=options.byte_fallback == "eager")
+    stages = compiler.stages
+    front: list[AnyTokenStage] = []
+    join: Callable[[Tail], AnyJoiner] = Concatenation
+    over_text: list[TextRule] = []
+    for place, rule in enumerate(rules):
+        is_last = place + 1 == len(rules) or isinstance(rules[place + 1], Fuse)
+        step = compiler.over_tokens(rule, is_last=is_last)
+        if isinstance(step, _Joins):
+            join = step.joiner
+            front += step.front
+            over_text += compiler.over_text(rules[place + 1 :])
+            break
+        front.append(step)
+    if options.clean_up_tokenization_spaces:
+        over_text.append([Substitute(*pair) for pair in TRANSFORMERS_CLEANUP])
+    stages.front = tuple(_fused(front))
+    stages.byte_tokens = any(isinstance(stage, HeldRuns) for stage in front)
+    stages.joiner = join(Tail(compiler.compose(over_text)))
+    return stages
+
+
+@dataclass(frozen=True, slots=True)
+class _Joins:
+    """What a rule becomes that makes one text of the tokens: a joiner, and perhaps a stage before it."""
+
+    joiner: Callable[[Tail], AnyJoiner]
+    front: tuple[AnyTokenStage, ...] = ()
+
+
+class _Compiler:
+    def __init__(self, *, eager: bool) -> None:
+        self.stages = Stages()
+        self._notes = self.stages.notes
+        self._eager = eager
+
+    def over_tokens(self, rule: Rule, *, is_last: bool) -> AnyTokenStage | _Joins:
+        """
+        Return what a rule becomes while tokens are apart.
+
+        Args:
+            rule: What the decoder says.
+            is_last: No other rule looks at single tokens after this one.
+        """
+        match rule:
+            case OneToken():
+                return EachToken(rule.each)
+            case FirstDiffers():
+                return FirstToken(rule.first, rule.rest, spaces=isinstance(rule, (WordPiece, JoinWithSpaces)))
+            case CTC():
+                return Repeats(rule.each)
+            case Fuse():
+                return _Joins(Concatenation)
+            case ByteLevel():
+                self.stages.spell = byte_level_spelling
+                return _Joins(partial(Bytes, bytes_in=byte_level_bytes))
+            case RawBytes() | SentencePiece():
+                return self._pieces(rule)
+            case BPEDecoder():
+                if is_last:
+                    return _Joins(partial(LastPiece, inner=rule.inner, last=rule.last))
+                self._notes.append("one token is held, since other rules over tokens follow the last-token rule")
+                return LastToken(rule.inner, rule.last)
+            case ByteFallback():
+                if is_last:
+                    return _Joins(partial(Bytes, bytes_in=byte_token) if self._eager else ByteRuns)
+                self._notes.append("byte runs are held whole, since other rules over tokens follow")
+                return HeldRuns(eager=self._eager)
+            case _:
+                assert_never(rule)
+
+    def _pieces(self, rule: RawBytes | SentencePiece) -> _Joins:
+        """Compile a format whose pieces are no tokens of ``tokenizers``: they join at once."""
+        if isinstance(rule, SentencePiece):
+            self.stages.skipped, self.stages.specials_are_text = "", True
+            strips = rule.add_dummy_prefix or rule.remove_extra_whitespaces
+            surfaces = {rule.unknown: rule.unknown_surface} if rule.unknown else {}
+            leading = LeadingSpace(strips=strips, every=rule.remove_extra_whitespaces, surfaces=surfaces)
+            return _Joins(partial(Bytes, bytes_in=raw_bytes, invalid="byte"), (leading,))
+        if rule.specials_split:
+            self.stages.skipped, self.stages.specials_are_text = "", True
+            return _Joins(partial(Bytes, bytes_in=raw_bytes))
+        self.stages.spell = str.encode
+        join = _Joins(partial(Bytes, bytes_in=bytes, invalid="nothing" if rule.drops_invalid else "subpart"))
+        if not rule.drops_first_space:
+            return join
+        self.stages.skipped = b""
+        return _Joins(join.joiner, (FirstToken(rule.first, rule.rest),))
+
+    def over_text(self, rules: Sequence[Rule]) -> list[TextRule]:
+        """Return what rules are when the whole text is one token."""
+        found = []
+        for rule in rules:
+            text_rule = rule.over_text()
+            if callable(text_rule):
+                self._notes.append(f"all text is held to the end: {type(rule).__name__} may look at the whole of it")
+            elif not isinstance(text_rule, Sequence):
+                self._notes.append("white space is held until something follows it, since at the end it vanishes")
+            found.append(text_rule)
+        return found
+
+    def compose(self, rules: Sequence[TextRule]) -> list[AnyTextStage]:
+        """Compile neighbouring character rules into one table; the others are stages, or become one."""
+        stages: list[AnyTextStage] = []
+        waiting: list[CharRule] = []
+        for rule in [*rules, None]:
+            if isinstance(rule, Sequence):
+                waiting += [one for one in rule if not _does_nothing(one)]
+                continue
+            if waiting:
+                stages.append(self._table(waiting))
+                waiting = []
+            if rule is not None:
+                stages.append(WholeText(rule) if callable(rule) else rule)
+        return stages
+
+    def _table(self, rules: list[CharRule]) -> AnyTextStage:
+        try:
+            return Rewriter(rules)
+        except TooManyStates:
+            self._notes.append("all text is held to the end: its rules together would need too large a table")
+            return WholeText(lambda text: _run(rules, text))
+
+
+def _does_nothing(rule: CharRule) -> bool:
+    if isinstance(rule, Substitute):
+        return rule.pattern == rule.content
+    return isinstance(rule, StripText) and not rule.left and not rule.right
+
+
+def _run(rules: Sequence[CharRule], text: str) -> str:
+    """Apply rules to a whole text, one after another."""
+    for rule in rules:
+        state, out = rule.start, []
+        for character in text:
+            part, state = rule.feed(state, character)
+            out.append(part)
+        text = "".join(out) + rule.finish(state)
+    return text
+
+
+def _fused(front: Sequence[AnyTokenStage]) -> list[AnyTokenStage]:
+    """Make one of neighbouring stages that give one token for one: streams have less state, and prompts settle sooner."""
+    fused: list[AnyTokenStage] = []
+    for stage in front:
+        before = fused[-1] if fused else None
+        if isinstance(before, (EachToken, FirstToken)) and isinstance(stage, (EachToken, FirstToken)):
+            fused[-1] = before.then(stage)
+        else:
+            fused.append(stage)
+    return fused

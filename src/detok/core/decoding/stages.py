@@ -1,0 +1,276 @@
+"""
+Rules over tokens that are still apart: one token in, the tokens that are certain out.
+
+A stage holds no state of its own: a state is a plain value that goes in and comes out. So one stage serves any number of
+streams, and a stream can be kept, copied and sent as a value.
+
+>>> stage = FirstToken(str.lstrip, lambda token: token)
+>>> first, state = stage.feed(stage.start, " a")
+>>> second, state = stage.feed(state, " b")
+>>> first, second
+(('a',), (' b',))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
+
+from ..utf8 import REPLACEMENT, decode_lossy, decode_strict
+from .rules import byte_of
+from .texts import append
+
+__all__ = ["EachToken", "FirstToken", "HeldRuns", "LastToken", "LeadingSpace", "Repeats", "Token", "TokenStage"]
+
+State = TypeVar("State")
+Token = str | bytes
+"""Text; or bytes, in a vocabulary of bytes."""
+
+# A rule for one token. Its argument is text or bytes, as the vocabulary has it; only the rule knows which.
+EachRule = Callable[[Any], Any]
+
+
+class TokenStage(Protocol[State]):
+    """One rule over tokens."""
+
+    start: State
+    idle: State
+    """The state that most tokens leave as it is."""
+
+    def feed(self, state: State, token: Any, /) -> tuple[tuple[Token, ...], State]:
+        """Take one token and return the tokens that are certain now, and the next state."""
+        ...
+
+    def finish(self, state: State, /) -> tuple[Token, ...]:
+        """Return the tokens that were held for the end."""
+        ...
+
+    def middle(self, token: Any, /) -> tuple[Token, ...]:
+        """Return what a token gives that is neither the first nor the last, nor equal to its neighbours."""
+        ...
+
+    def without_space(self, state: State, /) -> State:
+        """Return the state in which the next token gets no space in front, and which is else like ``state``."""
+        ...
+
+    def resets(self, token: Any, /) -> bool:
+        """Whether what follows this token, which is not the first, does not depend on the tokens before it."""
+        ...
+
+
+class EachToken:
+    """A rule that looks at one token alone."""
+
+    start = idle = None
+
+    def __init__(self, each: EachRule) -> None:
+        self.each = each
+
+    def then(self, stage: EachToken | FirstToken) -> EachToken | FirstToken:
+        """Return both stages as one."""
+        if isinstance(stage, FirstToken):
+            return FirstToken(_both(self.each, stage.first), _both(self.each, stage.rest), spaces=stage.spaces)
+        return EachToken(_both(self.each, stage.each))
+
+    def feed(self, state: None, token: Token) -> tuple[tuple[Token, ...], None]:
+        return (self.each(token),), None
+
+    def finish(self, state: None) -> tuple[Token, ...]:
+        return ()
+
+    def middle(self, token: Token) -> tuple[Token, ...]:
+        return (self.each(token),)
+
+    def without_space(self, state: None) -> None:
+        return None
+
+    def resets(self, token: Token) -> bool:
+        return True
+
+
+class FirstToken:
+    """
+    A rule that treats the first token unlike all others. The state: whether there was a token.
+
+    Args:
+        first, rest: The rule for the first token, and for all others.
+        spaces: Whether the difference is a space in front of all but the first.
+    """
+
+    start, idle = False, True
+
+    def __init__(self, first: EachRule, rest: EachRule, *, spaces: bool = False) -> None:
+        self.first, self.rest, self.spaces = first, rest, spaces
+
+    def then(self, stage: EachToken | FirstToken) -> FirstToken:
+        """Return both stages as one: each gives one token for one, so that the first of one is the first of the other."""
+        if isinstance(stage, FirstToken):
+            spaces = self.spaces or stage.spaces
+            return FirstToken(_both(self.first, stage.first), _both(self.rest, stage.rest), spaces=spaces)
+        return FirstToken(_both(self.first, stage.each), _both(self.rest, stage.each), spaces=self.spaces)
+
+    def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
+        return ((self.rest if state else self.first)(token),), True
+
+    def finish(self, state: bool) -> tuple[Token, ...]:
+        return ()
+
+    def middle(self, token: Token) -> tuple[Token, ...]:
+        return (self.rest(token),)
+
+    def without_space(self, state: bool) -> bool:
+        return False if self.spaces else state
+
+    def resets(self, token: Token) -> bool:
+        return True
+
+
+class LastToken:
+    """A rule that treats the last token unlike all others, before other rules over tokens. The state: the token that is held."""
+
+    start: str | None = None
+    idle: str | None = None
+
+    def __init__(self, inner: Callable[[str], str], last: Callable[[str], str]) -> None:
+        self._inner, self._last = inner, last
+
+    def feed(self, state: str | None, token: str) -> tuple[tuple[Token, ...], str]:
+        return (() if state is None else (self._inner(state),)), token
+
+    def finish(self, state: str | None) -> tuple[Token, ...]:
+        return () if state is None else (self._last(state),)
+
+    def middle(self, token: str) -> tuple[Token, ...]:
+        return (self._inner(token),)
+
+    def without_space(self, state: str | None) -> str | None:
+        return state
+
+    def resets(self, token: str) -> bool:
+        return False
+
+
+class Repeats:
+    """A token equal to the one before it vanishes, and so does one that a rule makes empty (CTC). The state: the token before."""
+
+    start: str | None = None
+    idle: str | None = None
+
+    def __init__(self, each: Callable[[str], str]) -> None:
+        self._each = each
+
+    def feed(self, state: str | None, token: str) -> tuple[tuple[Token, ...], str | None]:
+        return (() if token == state else self.middle(token)), token
+
+    def finish(self, state: str | None) -> tuple[Token, ...]:
+        return ()
+
+    def middle(self, token: str) -> tuple[Token, ...]:
+        text = self._each(token)
+        return (text,) if text else ()
+
+    def without_space(self, state: str | None) -> str | None:
+        return state
+
+    def resets(self, token: str) -> bool:
+        return True
+
+
+class LeadingSpace:
+    """
+    While there is no text yet, a piece loses one leading ``▁``; every other ``▁`` is a space (SentencePiece).
+
+    The state: whether there is text.
+
+    Args:
+        strips: Whether anything is lost at all.
+        every: Whether every piece loses one until there is text, or only the first that has one.
+        surfaces: Pieces that are shown as something else, literally.
+    """
+
+    start, idle = False, True
+
+    def __init__(self, *, strips: bool, every: bool, surfaces: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._strips, self._every, self._surfaces = strips, every, surfaces
+
+    def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
+        if isinstance(token, bytes):
+            return (token,), True
+        loses = self._strips and not state and token.startswith("▁")
+        text = self._shown(token, token[1:] if loses else token)
+        return (text,), state or bool(text) or (loses and not self._every)
+
+    def _shown(self, token: str, rest: str) -> str:
+        surface = self._surfaces.get(token)
+        return rest.replace("▁", " ") if surface is None else surface
+
+    def finish(self, state: bool) -> tuple[Token, ...]:
+        return ()
+
+    def middle(self, token: Token) -> tuple[Token, ...]:
+        return (token if isinstance(token, bytes) else self._shown(token, token),)
+
+    def without_space(self, state: bool) -> bool:
+        return state
+
+    def resets(self, token: Token) -> bool:
+        return isinstance(token, bytes) or bool(self._surfaces.get(token, token.strip("▁")))
+
+
+HeldRun = tuple[bytes, tuple[str, ...], int]
+"""An open byte run: the bytes of an incomplete character, the characters so far in pieces, the number of bytes."""
+
+NO_RUN: HeldRun = (b"", (), 0)
+BROKEN: HeldRun = (b"", (), -1)
+"""A run that is already invalid: every further byte of it is U+FFFD."""
+
+
+class HeldRuns:
+    """
+    Runs of byte tokens (ByteFallback) before other rules over tokens, which want to see whole tokens: a valid run becomes one
+    token at its end, an invalid one a U+FFFD for each byte. Where no such rules follow, `byte_runs.ByteRuns` says more, earlier.
+
+    Args:
+        eager: Give out each character as a token of its own; then only bad bytes are U+FFFD.
+    """
+
+    start = idle = NO_RUN
+
+    def __init__(self, *, eager: bool) -> None:
+        self._eager = eager
+
+    def feed(self, state: HeldRun, token: str) -> tuple[tuple[Token, ...], HeldRun]:
+        byte = byte_of(token)
+        if byte is None:
+            return (*self.finish(state), token), NO_RUN
+        if state == BROKEN:
+            return (REPLACEMENT,), BROKEN
+        pending, pieces, count = state
+        if self._eager:
+            text, pending = decode_lossy(pending, bytes([byte]))
+            return tuple(text), (pending, (), 0)
+        decoded = decode_strict(pending, bytes([byte]))
+        if decoded is None:
+            return (REPLACEMENT,) * (count + 1), BROKEN
+        text, pending = decoded
+        return (), (pending, append(pieces, text), count + 1)
+
+    def finish(self, state: HeldRun) -> tuple[Token, ...]:
+        pending, pieces, count = state
+        if pending:
+            return (REPLACEMENT,) * (1 if self._eager else count)
+        return ("".join(pieces),) if pieces else ()
+
+    def middle(self, token: str) -> tuple[Token, ...]:
+        return (token,)
+
+    def without_space(self, state: HeldRun) -> HeldRun:
+        return state
+
+    def resets(self, token: str) -> bool:
+        return False
+
+
+def _both(first: EachRule, second: EachRule) -> EachRule:
+    return lambda token: second(first(token))

@@ -1,0 +1,130 @@
+"""What all requests of equal options share: the options, worked out for one decoder, and what usual tokens do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from ...errors import UnknownTokenId
+from ..decoding.automaton import Node, StreamMachine
+from ..options import DecodeOptions
+from ..snapshot import Envelope
+from ..vocabulary import Vocabulary
+from .followers import Follower, LogprobCollector, SegmentFollower, TokenFacts
+from .formats import TurnFormat
+from .options import RequestOptions
+from .part_tokens import PartTokens
+from .places import Places
+from .segments import Segmenter
+from .stop_search import SearchState, StopSearch
+from .turns import turn_parser
+
+__all__ = ["CompiledRequest"]
+
+NO_SEARCH = SearchState(None)
+
+
+class CompiledRequest:
+    """
+    Options of a request, worked out for one decoder.
+
+    Args:
+        options: What was asked for.
+        vocabulary: The decoder's.
+        machine: Gives what moves streams for a choice of decoding options.
+        token_bytes: Gives the exact bytes of an id.
+        eos_token_ids: The ids that end an answer, as far as the decoder knows.
+        fingerprint: Gives the decoder's fingerprint; asked for when a snapshot is taken.
+        places: Those of the decoder.
+
+    Raises:
+        OptionError, MissingExtra: As `StopRegex`.
+    """
+
+    def __init__(
+        self,
+        options: RequestOptions,
+        *,
+        vocabulary: Vocabulary,
+        machine: Callable[[DecodeOptions], StreamMachine],
+        token_bytes: Callable[[int], bytes],
+        eos_token_ids: Sequence[int],
+        fingerprint: Callable[[], str],
+        places: Places,
+    ) -> None:
+        self.options = options
+        self.places = places
+        self._vocabulary = vocabulary
+        self._machine_of = machine
+        self._fingerprint = fingerprint
+        self._decoding = options.decoding
+        self.machine = machine(self._decoding)
+        texts, patterns = tuple(options.stop), tuple(options.stop_regex)
+        self.search: StopSearch | None = None
+        if texts or patterns:
+            holds = not options.include_stop_str_in_output
+            self.search = StopSearch(texts, patterns, options.stop_regex_timeout, holds=holds)
+        self.search_start = NO_SEARCH if self.search is None else self.search.start
+        self.stop_ids = frozenset(options.stop_token_ids)
+        eos = eos_token_ids if options.eos_token_ids is None else options.eos_token_ids
+        self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)
+        """The ids that end the request."""
+        self.turn = options.channels if isinstance(options.channels, TurnFormat) else None
+        event_ids: frozenset[int] = frozenset() if self.turn is None else self.turn.token_ids
+        self._facts = TokenFacts(vocabulary, token_bytes, skips_specials=self._decoding.skip_special_tokens, event_ids=event_ids)
+        self._has_segments = options.segments or self.turn is not None
+        self.is_plain = options.detokenize and not patterns and not self._has_segments
+        """Whether a token that is whole characters needs no more than its text."""
+        self.gives_at_once = options.output == "delta" and options.stream_interval == 1
+        """Whether what a step gives is its output."""
+
+    def followers(self) -> tuple[Follower, ...]:
+        """Return the followers of a new request."""
+        return (self.follower(SegmentFollower.__name__, ((), None, ())),) if self._has_segments else ()
+
+    def follower(self, name: str, plain: Sequence[Any]) -> Follower:
+        """
+        Return a follower that stands where another one stood, or at the beginning.
+
+        Args:
+            name: Of its class.
+            plain: What `Follower.plain` gave; empty values for the beginning.
+        """
+        if name == LogprobCollector.__name__:
+            return LogprobCollector(self._facts, self.options.after_stop == "keep", *plain)
+        segmenter, state, tokens = plain
+        turn = None if self.turn is None else turn_parser(self.turn, state)
+        return SegmentFollower(self._facts, Segmenter(*segmenter), shows=self.options.segments, turn=turn, tokens=PartTokens(*tokens))
+
+    def ended_by(self, token_id: int, stop_reason: str | int | None) -> bool:
+        """Whether an engine that ended with "stop" means this last id, whose text is then no part of the answer."""
+        if stop_reason is not None:
+            return stop_reason == token_id
+        piece = self._vocabulary.piece(token_id)
+        return token_id in self.ends or (piece is not None and piece.special)
+
+    def shown(self, node: Node, token_id: int) -> tuple[str, Node]:
+        """Return the text of a token that stopped the request, special or not, and the node after it."""
+        piece = self._vocabulary.piece(token_id)
+        if piece is not None and piece.special and self._decoding.skip_special_tokens:
+            node = self._unskipping.node(node.state)
+        return node.machine.advance(node, token_id)
+
+    @cached_property
+    def _unskipping(self) -> StreamMachine:
+        """The machine that does not skip special tokens. States are the same in both."""
+        return self._machine_of(replace(self._decoding, skip_special_tokens=False))
+
+    @cached_property
+    def envelope(self) -> Envelope:
+        """What every snapshot of such a request has in common."""
+        return Envelope.of("request", self.options.as_dict(), self._fingerprint())
+
+    def check_ids(self, token_ids: Sequence[int]) -> None:
+        """Raise `UnknownTokenId` if the options ask for it and one of the ids has no piece."""
+        if self._decoding.unknown_ids == "error":
+            for position, token_id in enumerate(token_ids):
+                if self._vocabulary.piece(token_id) is None:
+                    raise UnknownTokenId(token_id, position=position)
