@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import detok
+from detok.inspection.strategies import open_stream
 from scripts.fetch_vocabularies import fetch
 
 from .harness import Row, Section, Spread, again, alternate, apart, main, seconds
@@ -107,7 +108,7 @@ def _plain(tokenizer: detok.Decoder, ids: list[int]) -> None:
 
 
 def _windowed(tokenizer: detok.Decoder, ids: list[int]) -> None:
-    stream = tokenizer.stream(strategy="window")
+    stream = open_stream(tokenizer, "window")
     for token_id in ids:
         stream.step(token_id)
 

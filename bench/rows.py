@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 import detok
-from detok.core.decoding.window import find_printable
 from detok.core.utf8 import REPLACEMENT
+from detok.inspection.strategies import find_printable
 
 __all__ = ["Batches", "DecodeStreamRows", "Feeds", "RowPeer", "SGLangRows", "VLLMRows"]
 

@@ -86,7 +86,7 @@ def _opened(client: DetokenizerClient, batch: int, ids: list[int], steps: int) -
         client.open(name, options=options)
     lists = [[token_id] for token_id in ids]
     rows = [[(name, lists[(step + name) % len(ids)], None, None, None) for name in names] for step in range(steps)]
-    return [*rows, [(name, [], "length", None, None) for name in names]]
+    return [*rows, [(name, [], None, "length", None) for name in names]]
 
 
 def _run(client: DetokenizerClient, steps: list[list[tuple[Any, ...]]]) -> None:

@@ -16,7 +16,7 @@ EXAMPLES = [
     detok.UnknownTokenId(3),
     detok.UnknownTokenId(3, position=1),
     detok.SourceError("a.json", found="is empty", accepted="a file with content was expected"),
-    detok.UnknownDecoder("a.json", decoder="Quantum"),
+    detok.UnknownDecoder("a.json", decoder="Quantum", known=["Fuse", "Strip"]),
     detok.MissingExtra("tokenizers", extra="hf", purpose="a tokenizer.json"),
     detok.EncodeUnsupported("this", instead="use that"),
     detok.EncoderBusy(waiting=7, limit=7),

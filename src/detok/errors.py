@@ -6,6 +6,8 @@ The tree keeps the caller's faults (`UsageError` and its children) apart from fa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
     "ChatTemplateError",
     "DetokError",
@@ -202,12 +204,9 @@ class SourceError(DetokError, ValueError):
 class UnknownDecoder(SourceError):
     """A decoder of a type that detok does not know, so that its text could only be guessed."""
 
-    def __init__(self, source: object, *, decoder: object) -> None:
-        super().__init__(source, found=f"unknown decoder type {decoder!r}", accepted=_DECODERS)
-        self.decoder = decoder
-
-
-_DECODERS = "known are ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, BPEDecoder, CTC, Sequence and null"
+    def __init__(self, source: object, *, decoder: object, known: Sequence[str]) -> None:
+        super().__init__(source, found=f"unknown decoder type {decoder!r}", accepted=f"known are {', '.join(known)}")
+        self.decoder, self.known = decoder, tuple(known)
 
 
 class SnapshotError(DetokError, ValueError):

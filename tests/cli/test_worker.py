@@ -46,6 +46,6 @@ def test_several_workers_listen_side_by_side() -> None:
             client.open("a")
             client.open("b")
             ids = EMBEDDED.encode("Hello 🦜")
-            outputs = client.step([(name, ids, "stop", None, None) for name in "ab"])
+            outputs = client.step([(name, ids, None, "stop", None) for name in "ab"])
             assert [output.text for _, output in outputs] == [EMBEDDED.decode(ids)] * 2
             assert len({*client.pids}) == 2

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import detok
-from detok.core import automaton, rewriter
+from detok.core.decoding import automaton, rewriter
 from detok.core.decoding.automaton import Node
-from detok.core.decoding.text_rules import _WHITE_SPACE, matched_characters
+from detok.core.decoding.text_rules import _WHITE_SPACE
 from detok.core.options import DecodeOptions
 from tests.support.handmade import (
     BPE,
@@ -84,28 +84,6 @@ def test_added_token_beside_another_loses_only_the_space_in_front(
     tokenizer = detok.load(make(decoder, tokens, added=added))
     expected = tokenizer.library.decode(ids, skip_special_tokens=False)
     assert tokenizer.decode(ids, False, spaces_between_special_tokens=False) == expected
-
-
-@pytest.mark.parametrize(
-    ("pattern", "characters"),
-    [
-        ("[+-] ", r"[+-]|\ "),
-        ("[z-]a", "[z-]|a"),
-        (r"[.-]\s", r"[.-]|\s"),
-        ("a--b", r"a|\-|\-|b"),
-        ("[a--b]", None),
-        ("[a&&b]", None),
-        ("[^a]", None),
-        ("a.", None),
-        (r"\w", None),
-        ("(?i)a", None),
-        ("^a", None),
-        ("a$", None),
-    ],
-)
-def test_characters_of_a_pattern_are_found_or_not(pattern: str, characters: str | None) -> None:
-    """Classes are kept apart, so that an end of one makes no range with the next; what is not plain is not guessed."""
-    assert matched_characters(pattern) == characters
 
 
 @pytest.mark.parametrize("pattern", ["[+-] ", "[z-]a", r"[.-]\s", "a-+"])

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detok.core import rewriter
-from detok.core.decoding.char_rules import CharRule, StripText, Substitute
+from detok.core.decoding import rewriter
 from detok.core.decoding.cleanup import TRANSFORMERS_CLEANUP, WORDPIECE_CLEANUP, clean_up
 from detok.core.decoding.rewriter import Rewriter, TooManyStates
-from detok.core.decoding.rules import byte_of
-from detok.core.decoding.text_rules import ByteTokenText
+from detok.core.decoding.text_rules import CharRule, StripText, Substitute
 from detok.core.decoding.texts import append, common_prefix
 
 
@@ -50,20 +48,6 @@ def test_strip_removes_up_to_a_number_at_both_ends(left: int, right: int, text: 
     rest = text[min(left, len(text) - len(text.lstrip("a"))) :]
     rest = rest[: len(rest) - min(right, len(rest) - len(rest.rstrip("a")))]
     assert run([StripText("a", left, right)], text) == rest
-
-
-@pytest.mark.parametrize("text", ["<0x41>", "<0xe3>", "<0x+1>", "<0x4", "<0x41>x", "", "x", "<0x++>", "<0x4g>", "<0x411>"])
-def test_whole_text_may_be_one_byte_token(text: str) -> None:
-    """Only six characters of the right form are a byte; alone it is a character only if it is ASCII."""
-    byte = byte_of(text)
-    expected = text if byte is None else chr(byte) if byte < 0x80 else "\ufffd"
-    for pieces in ([text], list(text), [text[:3], text[3:]]):
-        stage = ByteTokenText()
-        out, state = "", stage.start
-        for piece in pieces:
-            part, state = stage.feed(state, piece)
-            out += part
-        assert out + stage.finish(state) == expected
 
 
 pairs = st.tuples(st.text("ab", max_size=3), st.text("abc", max_size=3))

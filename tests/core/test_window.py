@@ -1,62 +1,17 @@
-"""The windows do what they are described to do, right or wrong, and lose nothing that they hold."""
+"""The window does what it is described to do, right or wrong, and loses nothing that it holds."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import detok
-from detok.core.decoding.window import MAX_HELD, PrintableWindow, Unremembered, Window, WindowState, find_printable, join_segments
-from detok.core.options import DecodeOptions
+from detok.core.decoding.window import MAX_HELD, WindowState, join_segments
 from detok.core.stream import TextStream
-from detok.core.vocabulary import Piece
-from tests.support.handmade import BYTE_LEVEL, byte_level_tokens, handmade, make
-from tests.support.laws import cuts, split
+from tests.support.windows import Made, steps
 
-EMBEDDED = detok.load(detok.EMBEDDED)
-SPACED = handmade("ByteLevel")[1]
 REPLACEMENT = "\ufffd"
-
-
-class Made:
-    """Byte strings as a vocabulary, the specials after them; and a one-shot decode that counts what it is asked."""
-
-    def __init__(self, *tokens: bytes, specials: int = 0) -> None:
-        self._pieces = [Piece(token.decode(errors="backslashreplace"), data=token) for token in tokens]
-        self._pieces += [Piece(f"<{number}>", special=True, added=True, data=b"<>") for number in range(specials)]
-        self.decodes = self.decoded = 0
-
-    def piece(self, token_id: int) -> Piece | None:
-        """The piece behind an id."""
-        return self._pieces[token_id] if 0 <= token_id < len(self._pieces) else None
-
-    def ids(self) -> Iterable[int]:
-        """All ids."""
-        return range(len(self._pieces))
-
-    def added_ids(self) -> Iterable[int]:
-        """The specials."""
-        return [token_id for token_id in self.ids() if self._pieces[token_id].added]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Join bytes, and decode them lossily."""
-        self.decodes += 1
-        self.decoded += len(ids)
-        return b"".join(self._pieces[token_id].data or b"" for token_id in ids).decode(errors="replace")
-
-    def stream(self, prompt: Sequence[int] = (), kind: type[Window] = Window, **options: object) -> TextStream:
-        """A stream by windows."""
-        window = kind(self, self.decode, DecodeOptions(**options))  # type: ignore[arg-type]  # whatever a test gives
-        return TextStream(Unremembered(window, lambda: "made").behind(prompt))
-
-
-def steps(stream: TextStream, ids: Iterable[int]) -> list[str]:
-    """What each step gives, and `finish`."""
-    return [*map(stream.step, ids), stream.finish()]
 
 
 def state(stream: TextStream) -> WindowState:
@@ -64,59 +19,6 @@ def state(stream: TextStream) -> WindowState:
     found = stream._node.state
     assert isinstance(found, WindowState)
     return found
-
-
-class TwoOffsets:
-    """vLLM's algorithm, word for word: all ids are kept, and two offsets into them; nothing is remembered."""
-
-    def __init__(self, decode: Callable[[Sequence[int]], str], prompt: Sequence[int]) -> None:
-        self._decode = decode
-        self._ids = list(prompt[-7:])
-        self._prefix, self._read = max(0, len(self._ids) - 5), len(self._ids)
-
-    def step(self, token_id: int) -> str:
-        """Take one id."""
-        self._ids.append(token_id)
-        prefix_text, new_text = self._decode(self._ids[self._prefix : self._read]), self._decode(self._ids[self._prefix :])
-        if len(new_text) <= len(prefix_text) or new_text.endswith(REPLACEMENT):
-            return ""
-        self._prefix, self._read = self._read, len(self._ids)
-        return new_text[len(prefix_text) :]
-
-    def finish(self) -> str:
-        """What is held, which vLLM drops."""
-        prefix_text, new_text = self._decode(self._ids[self._prefix : self._read]), self._decode(self._ids[self._prefix :])
-        return new_text[len(prefix_text) :]
-
-
-class ThreeOffsets:
-    """SGLang's algorithm, word for word: the text is kept, and how much of it was sent."""
-
-    def __init__(self, decode: Callable[[Sequence[int]], str], prompt: Sequence[int]) -> None:
-        self._decode = decode
-        self._ids = list(prompt[-5:])
-        self._surrounding, self._read, self._sent = 0, len(self._ids), 0
-        self._text = ""
-
-    def step(self, token_id: int | None) -> str:
-        """Take one id, or None at the end."""
-        self._ids += [] if token_id is None else [token_id]
-        context, window = self._decode(self._ids[self._surrounding : self._read]), self._decode(self._ids[self._surrounding :])
-        new_text = window[len(context) :]
-        if token_id is not None:
-            if len(new_text) > 0 and not new_text.endswith(REPLACEMENT):
-                self._text += new_text
-                self._surrounding, self._read = self._read, len(self._ids)
-                new_text = ""
-            else:
-                new_text = find_printable(new_text)
-        output = self._text + new_text
-        sent, self._sent = self._sent, len(output)
-        return output[sent:]
-
-    def finish(self) -> str:
-        """All that is left."""
-        return self.step(None)
 
 
 def test_window_follows_vllm_step_by_step() -> None:
@@ -140,6 +42,45 @@ def test_window_behind_a_prompt_takes_five_of_its_last_seven_ids() -> None:
     with pytest.raises(detok.TokenTypeError) as error:
         made.stream([0.5, *range(6), "x"])  # type: ignore[list-item]  # wrong on purpose; the first is not read
     assert error.value.position == 7
+
+
+@pytest.mark.parametrize(
+    ("lookback", "prompt_tail", "context"),
+    [
+        (0, None, ()),
+        (1, None, (6,)),
+        (2, None, (5, 6)),
+        (3, None, (4, 5, 6)),
+        (5, 5, (4, 5, 6)),
+        (5, 6, (3, 4, 5, 6)),
+        (5, 0, ()),
+        (7, None, (0, 1, 2, 3, 4, 5, 6)),
+        (99, None, (0, 1, 2, 3, 4, 5, 6)),
+    ],
+)
+def test_window_lookback_and_prompt_tail_are_settings(lookback: int, prompt_tail: int | None, context: tuple[int, ...]) -> None:
+    """The tail is two more than the lookback, unless it is given; specials count for the tail and not for the lookback."""
+    made = Made(*(bytes([0x61 + number]) for number in range(9)), specials=2)
+    prompt = [0, 1, 2, 3, 9, 4, 5, 10, 6]
+    assert state(made.stream(prompt, lookback=lookback, prompt_tail=prompt_tail)).ids == context
+
+
+@pytest.mark.parametrize(
+    "setting", [{"lookback": -1}, {"lookback": 1.5}, {"lookback": True}, {"prompt_tail": -1}, {"prompt_tail": "7"}]
+)
+def test_window_settings_that_are_no_numbers_are_refused(setting: dict[str, Any]) -> None:
+    """With the name of the setting."""
+    with pytest.raises(detok.OptionError, match=f"{next(iter(setting))}=.* an integer of at least 0"):
+        Made(b"a").window(**setting)
+
+
+def test_window_states_are_values() -> None:
+    """A copy goes its own way."""
+    made = Made(b"a", b"\xc3", b"\xa9")
+    stream = made.stream()
+    assert stream.extend([0, 1]) == "a"
+    twin = stream.copy()
+    assert (twin.step(2), stream.step(0), stream.finish()) == ("é", "\ufffda", "")
 
 
 def test_window_loses_a_character_that_straddles_the_border() -> None:
@@ -178,24 +119,6 @@ def test_window_holds_bytes_that_can_become_nothing() -> None:
     assert steps(made.stream(), [0, 0, 0, 1]) == ["", "", "", "\ufffd\ufffd\ufffda", ""]
 
 
-def test_window_is_wrong_where_text_gets_shorter() -> None:
-    """A known failure: clean-up takes away a space that is out, and what comes instead counts as out too."""
-    space, dot = (next(i for i in SPACED.ids if SPACED.token_bytes(i) == data) for data in (b" ", b"."))
-    ids = [dot, space, dot, dot]
-    assert SPACED.decode(ids, clean_up_tokenization_spaces=True) == "..."
-    stream = SPACED.stream(strategy="window", clean_up_tokenization_spaces=True)
-    assert steps(stream, ids) == [".", " ", "", ".", ""]
-
-
-def test_window_heeds_the_options_of_the_decode() -> None:
-    """Clean-up within a window is right; `decode` with a strategy is the text of its stream."""
-    tokenizer = detok.load(make(BYTE_LEVEL, byte_level_tokens(b"a", b" .")))
-    stream = tokenizer.stream(strategy="window", clean_up_tokenization_spaces=True)
-    assert steps(stream, [0, 1, 0]) == ["a", ".", "a", ""]
-    assert tokenizer.decode([0, 1, 0], clean_up_tokenization_spaces=True, strategy="window") == "a.a"
-    assert tokenizer.decode([0, 1, 0], strategy="window") == "a .a"
-
-
 def test_window_with_a_long_hold_commits() -> None:
     """So many ids are held and no more; what the originals do not have."""
     made = Made(b"\xff", b"a")
@@ -220,42 +143,6 @@ def test_window_leaves_out_specials_and_unknown_ids() -> None:
         made.stream([99], unknown_ids="error")
 
 
-def test_printable_window_follows_sglang_step_by_step() -> None:
-    """Whole words and Chinese characters are sent during a hold, and not again when it ends."""
-    made = Made(b"one two\xf0", b"\x9f\x98\x80", "漢字".encode() + b"\xe3", b"\x81\x82", b"x\xc3")
-    assert steps(made.stream(kind=PrintableWindow), range(5)) == ["one ", "two😀", "漢字", "あ", "", f"x{REPLACEMENT}"]
-    assert steps(made.stream(), range(5)) == ["", "one two😀", "", "漢字あ", "", f"x{REPLACEMENT}"]
-
-
-def test_printable_window_repeats_what_turns_out_different() -> None:
-    """A known failure: what was sent is a number of characters, and it shrinks when the rules change their mind."""
-    made = Made("漢".encode() + b"\xe3", b"\x81\x82\xe3")
-    assert steps(made.stream(kind=PrintableWindow), [0, 1]) == ["漢", "", f"漢あ{REPLACEMENT}"]
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("", ""),
-        ("a\n", "a\n"),
-        ("word", ""),
-        ("two words", "two "),
-        ("漢", "漢"),
-        ("a漢", "a漢"),
-        ("漢a", "漢"),
-        ("漢a ", "漢a "),
-        ("漢ab", ""),
-        ("漢 ab", "漢 "),
-        ("\U00020000", "\U00020000"),
-        ("あ", ""),
-        ("한", ""),
-    ],
-)
-def test_printable_is_lines_words_and_chinese_characters(text: str, shown: str) -> None:
-    """Kana and Hangul are no Chinese characters here, as in the original."""
-    assert find_printable(text) == shown
-
-
 @pytest.mark.parametrize(("spaces", "text"), [(True, "ab <x> <y> c <x>"), (False, "ab<x><y>c<x>")])
 def test_segments_are_joined_at_added_tokens(spaces: bool, text: str) -> None:
     """Each added token stands for itself; what is between becomes text together."""
@@ -269,69 +156,6 @@ def test_segments_are_joined_at_added_tokens(spaces: bool, text: str) -> None:
     assert join_segments(tokens, added={"<x>", "<y>"}, to_string=to_string, spaces=spaces) == text
     assert seen == [["a", "b"], ["c"]]
     assert join_segments([], added=set(), to_string=to_string, spaces=spaces) == ""
-
-
-NAMES = (
-    "ByteLevel",
-    "Mistral",
-    "ByteFallback of U+FFFD",
-    "Metaspace",
-    "WordPiece",
-    "CTC",
-    "BPEDecoder",
-    "no decoder",
-    "Fuse, Replace",
-)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data())
-def test_windows_equal_the_algorithms_as_described(name: str, data: st.DataObject) -> None:
-    """Step by step, behind a prompt too, for every list: right where they are right, and wrong where they are wrong."""
-    library, tokenizer = handmade(name)
-    ids = data.draw(st.lists(st.sampled_from(tokenizer.ids), max_size=20))
-    prompt, ids = ids[: (place := data.draw(st.integers(0, len(ids))))], ids[place:]
-
-    def decode(some: Sequence[int]) -> str:
-        return str(library.decode(list(some))) if some else ""
-
-    for strategy, reference in (("window", TwoOffsets(decode, prompt)), ("window+printable", ThreeOffsets(decode, prompt))):
-        stream = tokenizer.stream(prompt, strategy=strategy)  # type: ignore[arg-type]  # mypy widens the literals
-        expected = [*map(reference.step, ids), reference.finish()]
-        assert steps(stream, ids) == expected
-
-
-@given(text=st.text(), cuts=cuts)
-def test_window_over_valid_text_is_right(text: str, cuts: list[int]) -> None:
-    """With `finish` it is the whole text, however it is split into steps."""
-    text = text.encode("utf-8", "replace").decode()
-    stream = EMBEDDED.stream(strategy="window")
-    ids = EMBEDDED.encode(text, add_special_tokens=False)
-    assert "".join(map(stream.extend, split(ids, cuts))) + stream.finish() == text
-
-
-@given(text=st.text(st.characters(max_codepoint=0x2FFF, exclude_categories=["Cs"])))
-def test_printable_window_over_valid_text_is_right(text: str) -> None:
-    """As long as there are no Chinese characters in it."""
-    stream = EMBEDDED.stream(strategy="window+printable")
-    assert "".join(steps(stream, EMBEDDED.encode(text, add_special_tokens=False))) == text
-
-
-@pytest.mark.parametrize("kind", [Window, PrintableWindow])
-def test_window_states_are_values(kind: type[Window]) -> None:
-    """A copy goes its own way, and a snapshot through JSON goes on exactly."""
-    strategy = "window" if kind is Window else "window+printable"
-    ids = EMBEDDED.encode("two wörds 🦜 漢字", add_special_tokens=False)
-    expected = steps(EMBEDDED.stream(strategy=strategy), ids)  # type: ignore[arg-type]  # mypy widens the literals
-    stream = EMBEDDED.stream(strategy=strategy)  # type: ignore[arg-type]
-    for token_id, text in zip(ids, expected, strict=False):
-        twin = stream.copy()
-        assert twin.step(token_id) == text
-        stream = EMBEDDED.restore(json.loads(json.dumps(stream.snapshot())))
-        assert stream.step(token_id) == text
-    assert not stream.exact
-    stream.finish()
-    assert EMBEDDED.restore(json.loads(json.dumps(stream.snapshot()))).finished
 
 
 def test_window_step_decodes_at_most_two_windows() -> None:
@@ -379,14 +203,3 @@ def test_window_reads_only_the_tail_of_a_prompt() -> None:
     made = Made(b"a")
     made.stream([0] * 1_000_000)
     assert (made.decodes, made.decoded) == (1, 5)
-
-
-def test_strategies_of_a_decoder_are_refused_where_they_cannot_be() -> None:
-    """A name that there is not, and the library's DecodeStream where there is no such library."""
-    decoder = detok.Decoder(EMBEDDED.vocabulary, EMBEDDED.rules)
-    assert decoder.stream(strategy="exact").exact
-    assert not decoder.stream(strategy="window").exact
-    with pytest.raises(detok.OptionError, match="is none"):
-        decoder.stream(strategy="decodestream")
-    with pytest.raises(detok.OptionError, match=r"'window\+printable'"):
-        decoder.stream(strategy="quick")  # type: ignore[arg-type]  # wrong on purpose

@@ -31,7 +31,7 @@ def llama3() -> Tokenizer:
 def fresh(name: str) -> tuple[Tokenizer, str]:
     """A tokenizer that has not warned yet, and the text of its BOS."""
     tokenizer = llama3() if name == "llama3" else real_tokenizer(name)
-    vars(tokenizer).pop("_met_double_bos", None)
+    tokenizer.prompts.met_double_bos = False
     assert tokenizer.bos_token_id is not None
     return tokenizer, tokenizer.piece(tokenizer.bos_token_id).text
 

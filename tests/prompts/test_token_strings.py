@@ -88,7 +88,7 @@ def test_mask_of_a_text_that_is_changed_is_refused_or_by_the_library() -> None:
     _, mask = real_tokenizer("minilm").encode_chat_with_mask(chat, chat_template=template)
     assert mask == [1, 0]
     tokenizer = detok.load(real("minilm"))
-    object.__setattr__(tokenizer.prompts, "offsets", None)
+    object.__setattr__(tokenizer.prompts.support, "offsets", None)
     with pytest.raises(detok.OptionError, match="where its tokens stand in it is not known"):
         tokenizer.encode_chat_with_mask(chat, chat_template=template)
     assert {token.start for token in tokenizer.tokenize("Zoë")} == {None}

@@ -107,7 +107,7 @@ def reference(
     """What a request in this process gives for rows of ids, finish reason, logprobs and stop reason; nothing behind its end."""
     request = tokenizer.request(prompt, options=options)
     outputs = []
-    for ids, finish_reason, logprobs, stop_reason in rows:
+    for ids, logprobs, finish_reason, stop_reason in rows:
         outputs.append(RequestOutput() if request.finished else request.feed(ids, logprobs, finish_reason, stop_reason))
     return outputs
 

@@ -18,6 +18,7 @@ from transformers import ByT5Tokenizer, PerceiverTokenizer, PreTrainedTokenizer,
 
 import detok
 from detok.inspection import check
+from detok.inspection.strategies import by_strategy, open_stream, own_strategy
 from detok.tokenizers import Tokenizer
 from detok.tokenizers.opaque import OpaqueTokenizer
 from detok.tokenizers.tokenizer import Mode
@@ -208,10 +209,14 @@ def test_what_is_no_join_is_streamed_by_windows() -> None:
 def test_opaque_tokenizers_have_no_other_strategies() -> None:
     """No rules, and no DecodeStream: the error says why."""
     tokenizer = from_object(Hyphenated(TOKENS))
-    assert tokenizer.decode([2, 4], strategy="window+printable") == "a c"
+    assert by_strategy(tokenizer, "window+printable").decode([2, 4]) == "a c"
+    assert own_strategy(tokenizer) == "window"
+    assert not open_stream(tokenizer, "window", lookback=3).exact
+    with pytest.raises(detok.OptionError, match=r"detok\.inspection\.strategies\.open_stream"):
+        tokenizer.decode([2], strategy="window")
     for strategy, why in (("exact", "known only by its own decode"), ("decodestream", "is none")):
         with pytest.raises(detok.OptionError, match=why):
-            tokenizer.stream(strategy=cast(Any, strategy))
+            open_stream(tokenizer, cast(Any, strategy))
 
 
 def test_opaque_tokenizers_treat_unknown_ids_as_the_options_say() -> None:
@@ -310,7 +315,7 @@ def test_a_decode_that_mostly_raises_is_believed_to_be_no_join() -> None:
 
     for source in (Broken(TOKENS), Concatenated([*TOKENS, "\ud800"])):
         tokenizer = from_object(source)
-        assert tokenizer.default_strategy == "window"
+        assert own_strategy(tokenizer) == "window"
         assert tokenizer.notes == ()
         assert tokenizer.decode([2]) == "a"
 
@@ -395,7 +400,7 @@ def test_fast_tokenizers_become_rules(cleans_up: bool) -> None:
     assert tokenizer.library.name.endswith(", PreTrainedTokenizerFast") or tokenizer.library.name.endswith("TokenizersBackend")
     certificate = check(tokenizer, lists=150)
     assert certificate.ok, certificate.differences
-    assert not pickle.loads(pickle.dumps(tokenizer)).stream(strategy="decodestream").exact
+    assert not open_stream(pickle.loads(pickle.dumps(tokenizer)), "decodestream").exact
     with pytest.raises(detok.OptionError, match="lone surrogates"):
         tokenizer.encode("\ud800")
 
@@ -425,8 +430,8 @@ def test_fast_tokenizers_with_a_decode_of_their_own_are_tried() -> None:
 
     loud, same = from_object(fast(kind=Shouting)), from_object(fast(kind=Same))
     assert loud.decode([0, 3]) == "AB"
-    assert loud.stream(strategy="window").extend([0, 3]) == "AB"
-    assert (loud.default_strategy, same.default_strategy) == ("window", "exact")
+    assert open_stream(loud, "window").extend([0, 3]) == "AB"
+    assert (own_strategy(loud), own_strategy(same)) == ("window", "exact")
     assert same.decode([0, 3]) == "ab"
 
 

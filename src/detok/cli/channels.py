@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from ..core.request.formats import FORMAT_MODELS, HARMONY, REASONING_PARSERS, TOOL_PARSERS, TURN_FORMATS
-from ..prompts.turns import detect_format
+from ..prompts.turn_formats import detect_format
 from . import options as o
 from .output import PipeConsole, write, write_json
 

@@ -7,15 +7,17 @@ import stat
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from ..core import options as core
 from ..data import EMBEDDED
 from ..errors import SourceError, UsageError
 from ..tokenizers import Tokenizer, load
 from .ids import Item, Step, read_ids
+
+if TYPE_CHECKING:
+    from ..inspection import strategies
 
 __all__ = [
     "AsJson",
@@ -58,7 +60,7 @@ class ByteFallbackChoice(StrEnum):
 
 
 class StrategyChoice(StrEnum):
-    """`DecodeOptions.strategy`."""
+    """`inspection.strategies.Strategy`."""
 
     EXACT = "exact"
     WINDOW = "window"
@@ -165,8 +167,8 @@ def decode_options(
     }
 
 
-def value(choice: StrategyChoice | None) -> core.Strategy | None:
-    """Return a choice as the keyword of ``tokenizer.stream``."""
+def value(choice: StrategyChoice | None) -> strategies.Strategy | None:
+    """Return a choice as `inspection.strategies` takes it."""
     return None if choice is None else choice.value
 
 

@@ -13,6 +13,7 @@ from ..core.request.output import RequestOutput
 from ..core.request.request import FinishReason, RequestDecoder
 from ..data import sample, sample_names
 from ..errors import OptionError, UnknownTokenId, UsageError
+from ..inspection.strategies import by_strategy
 from ..tokenizers import Tokenizer
 from . import options as o
 from . import request_options as r
@@ -78,8 +79,8 @@ def command(
     made = o.open_tokenizer(tokenizer)
     flags = o.decode_options(skip_special_tokens, clean_up, unknown_ids, byte_fallback, no_spaces_between_special_tokens)
     flags |= r.stops(stop, stop_regex, stop_token_ids, include_stop_str_in_output, min_tokens)
-    flags |= {"strategy": o.value(strategy), "max_tokens": max_tokens, "segments": segments, "channels": channels}
-    request = made.request(o.ids_of(prompt_ids, "--prompt-ids"), **flags)
+    flags |= {"max_tokens": max_tokens, "segments": segments, "channels": channels}
+    request = by_strategy(made, o.value(strategy)).request(o.ids_of(prompt_ids, "--prompt-ids"), **flags)
     if sample_name and (ids or file):
         raise UsageError("give ids or --sample, not both")
     items = None if sample_name else o.given_ids(ids, file, reads_pipe=True, with_logprobs=logprobs)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, SupportsIndex
+from typing import Any, Never, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
 from ..ids import as_id
@@ -47,7 +47,6 @@ class Decoder:
         vocabulary: The piece of each id.
         rules: What the tokenizer's decoder says, flat and in order.
         cleans_up: What `clean_up_tokenization_spaces=None` means here.
-        eos_token_ids: The ids that end an answer, as far as is known here.
     """
 
     def __init__(self, vocabulary: Vocabulary, rules: Sequence[Rule], *, cleans_up: bool = False) -> None:
@@ -87,6 +86,7 @@ class Decoder:
         clean_up_tokenization_spaces: bool | None = None,
         unknown_ids: UnknownIds = "skip",
         byte_fallback: ByteFallbackMode = "exact",
+        **unknown: Never,
     ) -> TextStream:
         """
         Open a stream of ids.
@@ -96,12 +96,15 @@ class Decoder:
                 incomplete does, when the stream completes it. Only their end is read.
             skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback:
                 See `DecodeOptions`.
+            unknown: Any other keyword is refused, so that the error can say what to do.
 
         Raises:
-            OptionError: A value is not accepted.
+            OptionError: A value is not accepted, or there is no such option.
             TokenTypeError: An id of the prompt, as far as it is read, is no integer.
             UnknownTokenId: The same, with ``unknown_ids="error"``.
         """
+        if unknown:
+            DecodeOptions.check_names(unknown)
         choice = (
             skip_special_tokens,
             spaces_between_special_tokens,
@@ -242,7 +245,7 @@ class Decoder:
         token_id = as_id(token_id)
         data = self._token_bytes.get(token_id)
         if data is None:
-            data = self._token_bytes[token_id] = self._plain.pipeline.token_bytes(self.piece(token_id))
+            data = self._token_bytes[token_id] = self._bytes_of(token_id, self.piece(token_id))
         return data
 
     def token_text(self, token_id: SupportsIndex) -> str:
@@ -261,10 +264,8 @@ class Decoder:
     def fingerprint(self) -> str:
         """32 hexadecimal digits over all that decoding depends on: rules, clean-up, every piece. Made when first asked for."""
         digest = blake2b(digest_size=16)
-        digest.update(repr((self.rules, self.cleans_up)).encode())
-        for token_id in self.vocabulary.ids():
-            piece = self.vocabulary.piece(token_id)
-            digest.update(repr((token_id, piece)).encode("utf-8", "surrogatepass"))
+        for fact in self._facts():
+            digest.update(repr(fact).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
     @property
@@ -272,9 +273,21 @@ class Decoder:
         """What is held longer than usual with the default options, and why."""
         return tuple(self._plain.pipeline.notes)
 
+    # The three methods that a class without rules replaces: what moves streams, the bytes of an id, what decoding depends on.
+
     def machine(self, options: DecodeOptions) -> StreamMachine:
-        """Return what moves streams for a choice of options, the same object each time."""
+        """Return what moves streams for a choice of options: here the automaton of the rules."""
         return self.automaton(options)
+
+    def _bytes_of(self, token_id: int, piece: Piece) -> bytes:
+        """Return the exact bytes of an id that the vocabulary has."""
+        return self._plain.pipeline.token_bytes(piece)
+
+    def _facts(self) -> Iterable[object]:
+        """Give all that decoding depends on, in a fixed order, as values whose `repr` tells them apart."""
+        yield self.rules, self.cleans_up
+        for token_id in self.vocabulary.ids():
+            yield token_id, self.vocabulary.piece(token_id)
 
     def automaton(self, options: DecodeOptions) -> Automaton:
         """Return the automaton of a choice of options, the same one each time."""

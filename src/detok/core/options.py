@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Literal, Self
 
 from ..errors import OptionError
 
-__all__ = ["ByteFallbackMode", "DecodeOptions", "Strategy", "UnknownIds", "check_at_least", "check_choice"]
+__all__ = ["ByteFallbackMode", "DecodeOptions", "UnknownIds", "check_at_least", "check_choice"]
 
 UnknownIds = Literal["skip", "error", "replace"]
 ByteFallbackMode = Literal["exact", "eager"]
-Strategy = Literal["exact", "window", "window+printable", "decodestream"]
+
+STRATEGY_MOVED = (
+    "comparison strategies are in detok.inspection.strategies.open_stream(tokenizer, strategy), "
+    "and for requests in detok.inspection.strategies.by_strategy(tokenizer, strategy)"
+)
+"""What the error for the keyword `strategy` says, which was an option here once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,9 @@ class DecodeOptions:
     Raises:
         OptionError: A value is not among those that are accepted.
     """
+
+    OF: ClassVar[str] = "a stream"
+    """What has these options, for errors."""
 
     skip_special_tokens: bool = True
     """Leave out the pieces that the vocabulary calls special."""
@@ -41,17 +50,37 @@ class DecodeOptions:
     byte_fallback: ByteFallbackMode = "exact"
     """"exact": a byte run is held until it is decided, and equals the tokenizer's library. "eager": each character at once."""
 
-    strategy: Strategy | None = None
-    """"exact": by compiled rules. "window": vLLM's two offsets. "window+printable": SGLang's three. "decodestream": the
-    `DecodeStream` of ``tokenizers``, as vLLM drives it. None: "exact" where the tokenizer's rules are known, else "window"."""
-
     def __post_init__(self) -> None:
         check_choice("skip_special_tokens", self.skip_special_tokens, (True, False))
         check_choice("spaces_between_special_tokens", self.spaces_between_special_tokens, (None, True, False))
         check_choice("clean_up_tokenization_spaces", self.clean_up_tokenization_spaces, (None, True, False))
         check_choice("unknown_ids", self.unknown_ids, ("skip", "error", "replace"))
         check_choice("byte_fallback", self.byte_fallback, ("exact", "eager"))
-        check_choice("strategy", self.strategy, (None, *get_args(Strategy)))
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """
+        Return the options of these keywords.
+
+        Raises:
+            OptionError: There is no such option, or its value is not accepted.
+        """
+        cls.check_names(options)
+        return cls(**options)
+
+    @classmethod
+    def check_names(cls, options: Mapping[str, object]) -> None:
+        """Raise `OptionError` if one of these keywords is no option. The error says what to do."""
+        known = [field.name for field in fields(cls)]
+        for option, value in options.items():
+            if option == "strategy":
+                raise OptionError(option=option, value=value, accepted=STRATEGY_MOVED)
+            if option not in known:
+                from difflib import get_close_matches  # only needed for the error
+
+                close = get_close_matches(option, known, n=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+                raise OptionError(option=option, value=value, accepted=f"{cls.OF} has no such option; {hint}")
 
     def as_dict(self) -> dict[str, Any]:
         """The options as plain data, for a snapshot."""

@@ -142,7 +142,7 @@ class OutOfProcess:
 
     async def finish(self, request_id: str, finish_reason: FinishReason) -> RequestOutput:
         """See `Detokenizer`."""
-        (output,) = await self.step([(request_id, [], finish_reason, None, None)])
+        (output,) = await self.step([(request_id, [], None, finish_reason, None)])
         return output
 
     def strays(self) -> Sequence[tuple[str, RequestOutput]]:

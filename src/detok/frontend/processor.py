@@ -196,7 +196,7 @@ class OutputProcessor:
         """Decode one slice of a batch, and hand out what is due."""
         requests, metrics = self._requests, self.metrics
         known = [one for one in outputs if one.request_id in requests]
-        rows = [(one.request_id, one.token_ids, one.finish_reason, one.logprobs, one.stop_reason) for one in known]
+        rows = [(one.request_id, one.token_ids, one.logprobs, one.finish_reason, one.stop_reason) for one in known]
         metrics.ignored_rows.add(len(outputs) - len(known))
         if not rows:
             return

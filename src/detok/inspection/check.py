@@ -10,7 +10,6 @@ from random import Random
 from time import perf_counter
 from typing import SupportsIndex
 
-from ..core.options import Strategy
 from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .certificate import Certificate, Difference, Kind
@@ -18,6 +17,7 @@ from .hostile import hostile_ids
 from .judge import judge, outcome_of
 from .shared_ids import shared_ids
 from .shrink import Steps, shrink
+from .strategies import Strategy, by_strategy, own_strategy
 
 __all__ = ["check"]
 
@@ -59,7 +59,6 @@ def check(
         OptionError: The tokenizer has no such strategy.
     """
     began = perf_counter()
-    tokenizer.stream(strategy=strategy)  # what is not possible is refused here, and not counted as a difference
     run = _Run(tokenizer, strategy)
     if ids is not None:
         lists = 1
@@ -75,7 +74,7 @@ def check(
         tokenizer=tokenizer.description,
         fingerprint=tokenizer.fingerprint,
         library=tokenizer.library.name,
-        strategy=strategy or tokenizer.default_strategy,
+        strategy=strategy or own_strategy(tokenizer),
         seed=seed,
         lists=lists,
         splits=run.splits,
@@ -97,6 +96,7 @@ class _Run:
         self.differences: list[Difference] = []
         self._tokenizer = tokenizer
         self._strategy = strategy
+        self._decoder = by_strategy(tokenizer, strategy)
 
     def compare(self, cases: Iterable[_Case]) -> None:
         """Compare all cases of one list."""
@@ -144,16 +144,16 @@ class _Run:
         return outcome_of(lambda: self._text(case))
 
     def _text(self, case: _Case) -> str:
-        tokenizer, skips = self._tokenizer, case.skip_special_tokens
+        decoder, skips = self._decoder, case.skip_special_tokens
         if case.kind == "one-shot":
-            return tokenizer.decode(_flat(case.steps), skip_special_tokens=skips)
+            return decoder.decode(_flat(case.steps), skip_special_tokens=skips)
         prompt, steps = (case.steps[0], case.steps[1:]) if case.kind == "prompt" else ((), case.steps)
-        stream = tokenizer.stream(prompt, skip_special_tokens=skips, strategy=self._strategy)
+        stream = decoder.stream(prompt, skip_special_tokens=skips)
         text = ""
         for ids in steps:
             text += stream.step(ids[0]) if len(ids) == 1 else stream.extend(ids)
             if case.kind == "snapshot":
-                stream = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
+                stream = decoder.restore(json.loads(json.dumps(stream.snapshot())))
         return text + stream.finish()
 
 

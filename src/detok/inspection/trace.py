@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, SupportsIndex
 
 from ..core.decoding.texts import common_prefix
-from ..core.options import Strategy
 from ..core.request.output import RequestOutput
 from ..core.request.request import RequestDecoder
 from ..core.stream import TextStream
@@ -16,6 +15,7 @@ from ..errors import OptionError
 from ..ids import as_ids
 from ..tokenizers import Tokenizer
 from .judge import judge
+from .strategies import Strategy, by_strategy
 
 __all__ = ["Deviation", "Fault", "Summary", "TraceRow", "summary", "trace"]
 
@@ -121,7 +121,7 @@ def trace(
 
     other: _Compared | _Requested | None = None
     if strategy is not None:
-        other = _Compared(tokenizer.stream(prompt_ids, strategy=strategy, **options), right)
+        other = _Compared(by_strategy(tokenizer, strategy).stream(prompt_ids, **options), right)
     elif stops is not None:
         other = _Requested(tokenizer.request(prompt_ids, **options, **stops))
     rows: list[TraceRow] = []

@@ -55,9 +55,10 @@ def one_bos(
         raise DoubleBos(bos, text=text_of(bos))
     count = next((place for place, token_id in enumerate(ids) if token_id != bos), len(ids))
     if mode == "warn" or is_first():
+        # Five frames up is who called the tokenizer: one_bos, Prompts._with_one_bos, Prompts.encode, Tokenizer.encode_prompt.
         what = f"one of them is kept, here and from now on without a word; {_ALLOW}" if mode == "fix" else "they stay"
         found = f"the prompt begins with {text_of(bos)!r} (id {bos}) {count} times, from text, template or encoder"
-        warnings.warn(f"{found}; {what}", DoubleBosWarning, stacklevel=4)
+        warnings.warn(f"{found}; {what}", DoubleBosWarning, stacklevel=5)
     return ids[count - 1 :] if mode == "fix" else ids
 
 

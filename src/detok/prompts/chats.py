@@ -28,7 +28,7 @@ SWITCHES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """See `Prompting.encode_chat`."""
+    """How a chat is rendered: the keywords of ``tokenizer.encode_chat``."""
 
     chat_template: str | None = None
     tools: Sequence[Mapping[str, Any]] | None = None
@@ -98,7 +98,7 @@ def prepared(
     encoder: Callable[[], ChatEncoder] | None,
     controls: Callable[[ChatTemplate], Controls],
 ) -> Chat:
-    """Return a chat that is ready. Arguments and errors as `Prompting.encode_chat`."""
+    """Return a chat that is ready. Arguments and errors as `Prompts.encode_chat`."""
     if encoder is not None and options.chat_template is None:
         return _by_encoder(messages, options, encoder())
     template = choose(facts.chat_templates, options.chat_template, has_tools=options.tools is not None)

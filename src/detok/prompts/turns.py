@@ -1,217 +1,159 @@
-"""Turn formats and prompts: which format a tokenizer's models write, and where in a turn a prompt leaves off."""
+"""
+What a chat template puts behind the words of the assistant: the end of its turn, the messages that follow, the next beginning.
+
+A template is a function of the whole chat. To find what it adds for new messages, the chat so far is replaced by a short one in
+which the assistant says a mark, and what is rendered behind the mark is taken. So the history is neither rendered nor encoded
+again, and what a template changes in old turns (reasoning that it drops, say) stays as the model saw it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, SupportsIndex
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import Any, Protocol
 
-from ..core.request.channels import CONTENT, REASONING, ChannelDelta
-from ..core.request.formats import HARMONY, TURN_FORMATS, TurnFormat, turn_format
-from ..core.request.request import RequestDecoder
-from ..core.request.tool_types import tool_types
-from ..core.vocabulary import Piece
+from ..core.decoding.texts import common_prefix
 from ..errors import OptionError
 
-__all__ = ["DetectedFormat", "TurnTokenizer", "detect_format", "parse_turn", "turn_after", "turn_for"]
+__all__ = ["RESULTS", "Message", "Render", "behind_turn", "is_instruction", "special_pattern", "still_to_say"]
 
-# Tokens at the end of a prompt that are looked at for the beginning of the turn: a message that is continued may be long, but its
-# reasoning is opened at its beginning.
-TAIL = 4096
+Message = Mapping[str, Any]
 
-_SIGNS: Sequence[tuple[str, tuple[str, ...]]] = (
-    (HARMONY, ("<|channel|>", "<|message|>")),
-    ("minimax", ("<minimax:tool_call>",)),
-    ("kimi_k2", ("<|tool_calls_section_begin|>",)),
-    ("deepseek_v3", ("<｜tool▁calls▁begin｜>", "```json")),
-    ("deepseek_v31", ("<｜tool▁calls▁begin｜>",)),
-    ("glm", ("<arg_key>",)),
-    ("qwen3_coder", ("<function=",)),
-    ("mistral", ("[TOOL_CALLS]",)),
-    ("gemma", ("<start_function_call>",)),
-    ("gemma", ("<|tool_call>",)),
-    ("llama4_pythonic", ("<|python_start|>",)),
-    ("llama3_json", ("<|python_tag|>",)),
-    ("llama3_json", ("<|start_header_id|>", '"parameters"')),
-    ("granite", ("<|tool_call|>",)),
-    ("granite", ("<|start_of_role|>", "<tool_call>")),
-    ("granite", ("Here is my thought process:",)),
-    ("qwen", ("<tool_call>", "<think>")),
-    ("hermes", ("<tool_call>",)),
-    ("think", ("<think>",)),
-)
-"""What a template has that writes prompts for models of a format; the first that has all of it is the one."""
+INSTRUCTIONS = ("system", "developer")
+RESULTS = ("tool", "function")
+
+# Words that no template looks for: a template may strip, split at tags, or look for the first letter.
+MARK = "Placeholder"
+WORD = "Reminder"
+ASKED = "Hello"
+
+# Nine letters and digits, as Mistral's templates insist.
+CALL_ID = "000000000"
 
 
-class DetectedFormat(NamedTuple):
-    """The format that `detect_format` found."""
+class Render(Protocol):
+    """A chat template with all its other variables, as ``apply_chat_template(tokenize=False)``."""
 
-    name: str | None
-    """None: no sign of any. Then all of an output is content."""
-    because: str
-    """Where the sign is, in words."""
-
-    @property
-    def format(self) -> TurnFormat | None:
-        """The format."""
-        return None if self.name is None else TURN_FORMATS[self.name]
+    def __call__(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str: ...
 
 
-class TurnTokenizer(Protocol):
-    """What is asked of a tokenizer here."""
-
-    @property
-    def chat_templates(self) -> Mapping[str, str]:
-        """Jinja templates by name."""
-        ...
-
-    @property
-    def special_ids(self) -> frozenset[int]:
-        """The ids of special tokens."""
-        ...
-
-    @property
-    def added_ids(self) -> frozenset[int]:
-        """The ids of tokens that were added to the vocabulary, special ones among them."""
-        ...
-
-    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """Return the text of ids."""
-        ...
-
-    def piece(self, token_id: SupportsIndex) -> Piece:
-        """Return the vocabulary's entry of an id."""
-        ...
-
-    def request(self, prompt_ids: Iterable[SupportsIndex] = (), **options: Any) -> RequestDecoder:
-        """Begin a request."""
-        ...
+def is_instruction(message: Message) -> bool:
+    """Whether a message says how to behave, and not what to answer."""
+    return message.get("role") in INSTRUCTIONS
 
 
-def detect_format(tokenizer: TurnTokenizer, template: str | None = None) -> DetectedFormat:
+def behind_turn(
+    render: Render, instructions: Sequence[Message], messages: Sequence[Message], *, add_generation_prompt: bool
+) -> tuple[str, str]:
     """
-    Return the format that models of a tokenizer write, by their chat template, and where that says nothing by the vocabulary.
+    Return what a template puts behind the words of the assistant: what ends its turn, and what follows.
+
+    Where no chat may end with the assistant's turn, what follows is all in the first.
 
     Args:
-        tokenizer: TurnTokenizer that `detok.load` returns.
-        template: The template that is used in the place of the tokenizer's own.
-    """
-    templates = [template] if template is not None else list(tokenizer.chat_templates.values())
-    for name, signs in _SIGNS:
-        if any(all(sign in one for sign in signs) for one in templates):
-            return DetectedFormat(name, f"the chat template has {' and '.join(signs)}")
-    known = frozenset(_added(tokenizer))
-    for name, signs in _SIGNS:
-        if signs[0] in known and all(sign in known for sign in signs if not sign.startswith(("```", '"'))):
-            return DetectedFormat(name, f"the vocabulary has the token {signs[0]}")
-    return DetectedFormat(None, "neither the chat template nor the vocabulary has delimiters that are known")
-
-
-def _added(tokenizer: TurnTokenizer) -> Iterable[str]:
-    for token_id in (*tokenizer.added_ids, *tokenizer.special_ids):
-        yield tokenizer.piece(token_id).text
-
-
-def turn_for(
-    turn: TurnFormat, *, tools: Sequence[Mapping[str, Any]] | None, looks_for_calls: bool = True, forced: bool = False
-) -> TurnFormat:
-    """
-    Return the format for a request.
-
-    Args:
-        turn: The model's.
-        tools: Those of the request. Without any no call is made.
-        looks_for_calls: False: no call is made all the same, as ``tool_choice: "none"`` wants.
-        forced: Whether the engine is made to write calls as JSON without delimiters.
-    """
-    calls = bool(tools) and looks_for_calls
-    return replace(turn, calls=calls, forced=forced and calls, types=tool_types(tools or ()) if calls else {})
-
-
-def turn_after(turn: TurnFormat, tokenizer: TurnTokenizer, prompt: Sequence[int]) -> TurnFormat:
-    """
-    Return the format for what follows a prompt: one that has opened reasoning itself, and not closed it, goes on inside of it.
-
-    That is so for templates that end in ``<think>``, and for a message that is continued in the midst of its reasoning.
-
-    Args:
-        turn: The format.
-        tokenizer: TurnTokenizer that `detok.load` returns.
-        prompt: All of it, or its end.
-    """
-    if turn.layout == HARMONY:
-        return _harmony_after(turn, tokenizer, prompt)
-    half = turn.reasoning
-    if half is None:
-        return turn
-    tail = _tail(tokenizer, prompt, half.opens, half.closes)
-    opened = max((place for one in half.opens for place in [_last(tail, one, tokenizer)]), default=-1)
-    closed = max((place for one in half.closes for place in [_last(tail, one, tokenizer)]), default=-1)
-    if opened > closed:
-        return turn.starting_in(REASONING)
-    return turn.starting_in(CONTENT) if closed >= 0 else turn
-
-
-def _harmony_after(turn: TurnFormat, tokenizer: TurnTokenizer, prompt: Sequence[int]) -> TurnFormat:
-    """A prompt that ends in the midst of a message, whose header says what it is."""
-    text = tokenizer.decode(list(prompt[-TAIL:]), skip_special_tokens=False)
-    header, message, _ = text[max(0, text.rfind("<|start|>")) :].partition("<|message|>")
-    if not message or any(end in text[text.rfind("<|message|>") :] for end in ("<|end|>", "<|return|>", "<|call|>")):
-        return turn
-    return turn.starting_in(REASONING if "analysis" in header else CONTENT)
-
-
-def _tail(tokenizer: TurnTokenizer, prompt: Sequence[int], *delimiters: Sequence[str | int]) -> str:
-    """The text of the turn that a prompt has begun: all after the last special token that is no delimiter."""
-    known = {one for row in delimiters for one in row}
-    begin = max(0, len(prompt) - TAIL)
-    for place in range(len(prompt) - 1, begin - 1, -1):
-        token_id = prompt[place]
-        if token_id in tokenizer.special_ids and token_id not in known:
-            text = tokenizer.piece(token_id).text
-            if not any(text in one for one in known if isinstance(one, str)):
-                begin = place + 1
-                break
-    return str(tokenizer.decode(list(prompt[begin:]), skip_special_tokens=False))
-
-
-def _last(tail: str, delimiter: str | int, tokenizer: TurnTokenizer) -> int:
-    text = tokenizer.piece(delimiter).text if isinstance(delimiter, int) else delimiter
-    # A template may end in the delimiter without the line end that belongs to it.
-    place = tail.rfind(text)
-    return place if place >= 0 or not tail.endswith(text.rstrip()) else len(tail) - len(text.rstrip())
-
-
-def parse_turn(
-    tokenizer: TurnTokenizer,
-    ids: Sequence[int],
-    turn: str | TurnFormat = "auto",
-    *,
-    prompt_ids: Sequence[int] = (),
-    tools: Sequence[Mapping[str, Any]] | None = None,
-) -> list[ChannelDelta]:
-    """
-    Return the parts of a turn: content, reasoning and calls, each with its place in the text with special tokens.
-
-    Args:
-        tokenizer: TurnTokenizer that `detok.load` returns.
-        ids: What the model wrote.
-        turn: The format, by name or as a value; "auto" for the one that `detect_format` finds.
-        prompt_ids: What stood before, if it may have opened the reasoning.
-        tools: Of the request. None: any call is one, and a parameter without a type of its own is a string.
+        render: The template.
+        instructions: Those at the beginning of the chat, which a template may say again.
+        messages: What follows the assistant's turn. If these are results of tools, it has called them.
+        add_generation_prompt: Whether the next turn of the assistant begins.
 
     Raises:
-        OptionError: There is no such format, or "auto" finds none.
+        OptionError: The template does not show what an assistant says, or puts instructions that stand behind it elsewhere.
+            Whatever else the template raises.
     """
-    found = detect_format(tokenizer) if turn == "auto" else None
-    if found is not None and found.format is None:
-        accepted = f"{found.because}; name one of {', '.join(map(repr, TURN_FORMATS))}"
-        raise OptionError(option="format", value="auto", accepted=accepted)
-    made = found.format if found is not None else turn_format(turn)
-    assert made is not None
-    if tools is not None:
-        made = turn_for(made, tools=tools)
-    made = turn_after(made, tokenizer, prompt_ids)
-    request = tokenizer.request(prompt_ids, channels=made, skip_special_tokens=False, ignore_eos=True, output="final")
-    request.feed(list(ids))
-    return list(request.finish("stop").channels or ())
+    mark = _unused(MARK, (instructions, messages))
+    accepted = "the template has to show what the assistant says; add the text of the turn with add_text"
+    refusal: Exception = OptionError(option="render", value=render, accepted=accepted)
+    for turn in _turns(mark, messages):
+        chat = [*instructions, {"role": "user", "content": ASKED}, turn]
+        try:
+            whole = render([*chat, *messages], add_generation_prompt=add_generation_prompt)
+        except Exception as error:  # whatever a template raises; another turn may please it
+            refusal = error
+            continue
+        try:
+            alone = render(chat, add_generation_prompt=False)
+        except Exception:  # one that takes no chat which ends with an answer, as mistral_common does
+            alone = whole
+        if mark in whole and mark in alone:
+            _check_instructions(partial(render, add_generation_prompt=add_generation_prompt), chat, messages, mark)
+            behind = whole[whole.rindex(mark) + len(mark) :]
+            end = common_prefix([behind, alone[alone.rindex(mark) + len(mark) :]])
+            return end, behind[len(end) :]
+    raise refusal
+
+
+def _check_instructions(
+    render: Callable[[list[Message]], str], chat: Sequence[Message], messages: Sequence[Message], mark: str
+) -> None:
+    """
+    Refuse instructions that the template gathers in front of the chat, or leaves out: what stands there already is not changed.
+
+    Each is rendered with a word in the place of its own, which has to stand behind the mark.
+    """
+    word = _unused(WORD, (chat, messages))
+    for place, message in enumerate(messages):
+        if not is_instruction(message) or not message.get("content"):
+            continue
+        content = [{"type": "text", "text": word}] if isinstance(message["content"], list) else word
+        whole = render([*chat, *messages[:place], {**message, "content": content}, *messages[place + 1 :]]).casefold()
+        if whole.rfind(word.casefold()) <= whole.rfind(mark.casefold()):
+            accepted = "the template does not show it behind a turn of the assistant; give it at the beginning of the chat"
+            raise OptionError(option="message", value=message, accepted=accepted)
+
+
+def _unused(word: str, values: object) -> str:
+    """Return a word, with a number if need be, that does not stand in values."""
+    told, number, unused = repr(values).casefold(), 0, word
+    while unused.casefold() in told:
+        number += 1
+        unused = f"{word}{number}"
+    return unused
+
+
+def _turns(mark: str, messages: Sequence[Message]) -> Iterator[Message]:
+    """
+    Give turns of the assistant that say the mark, and behind which messages may stand.
+
+    Templates want arguments as objects or as JSON, and no content to be empty or None; some know nothing of tools.
+    """
+    results = list(takewhile(lambda message: message.get("role") in RESULTS, messages))
+    for content, arguments in (("", {"argument": mark}), (None, json.dumps({"argument": mark}))) if results else ():
+        calls = [
+            {
+                "id": message.get("tool_call_id") or CALL_ID,
+                "type": "function",
+                "function": {"name": message.get("name") or "function", "arguments": arguments},
+            }
+            for message in results
+        ]
+        yield {"role": "assistant", "content": content, "tool_calls": calls}
+    yield {"role": "assistant", "content": mark}
+
+
+def special_pattern(texts: Sequence[str]) -> re.Pattern[str] | None:
+    """Return what finds the first special token in a text, the longest of those that begin there; None if there are none."""
+    ordered = sorted(filter(None, texts), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+
+def still_to_say(end: str, special: re.Pattern[str] | None, *, calls: bool, ended: bool) -> str:
+    """
+    Return what is still to be said of the end of a turn that the model wrote.
+
+    Args:
+        end: As `behind_turn` returns it.
+        special: As `special_pattern` returns it.
+        calls: Whether the model called tools: what closes the call, up to the first special token, it has written.
+        ended: Whether it has ended its turn by a special token, be it the template's or another: that is not said twice.
+    """
+    found = special.search(end) if special else None
+    if found is None:
+        return "" if calls else end
+    if not calls and end[: found.start()].strip():
+        return end  # a template that ends no turn by a special token
+    if ended:
+        return end[found.end() :]
+    return end[found.start() :] if calls else end

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.request.formats import TurnFormat
-from ..prompts.turns import detect_format, turn_after, turn_for
+from ..prompts.turn_formats import detect_format, turn_after, turn_for
 from ..tokenizers import Tokenizer
 from .config import ModelConfig
 from .logs import logger

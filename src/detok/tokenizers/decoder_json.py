@@ -20,10 +20,33 @@ from ..core.decoding.rules import (
 )
 from ..errors import SourceError, UnknownDecoder
 
-__all__ = ["CompileRegex", "rules_of"]
+__all__ = ["DECODERS", "CompileRegex", "known_decoders", "rules_of"]
 
 CompileRegex = Callable[[str, str], Callable[[str], str]]
 """(pattern, content) -> a function that replaces every match in a text, by the tokenizer's own engine."""
+
+Json = Mapping[str, Any]
+
+DECODERS: Mapping[str, Callable[[Json], Rule]] = {
+    "ByteLevel": lambda _: ByteLevel(),
+    "ByteFallback": lambda _: ByteFallback(),
+    "Fuse": lambda _: Fuse(),
+    "Strip": lambda decoder: Strip(decoder["content"], decoder["start"], decoder["stop"]),
+    "Metaspace": lambda decoder: Metaspace(decoder["replacement"], keep_first=_keeps_first(decoder)),
+    "WordPiece": lambda decoder: WordPiece(decoder["prefix"], decoder["cleanup"]),
+    "BPEDecoder": lambda decoder: BPEDecoder(decoder["suffix"]),
+    "CTC": lambda decoder: CTC(decoder["pad_token"], decoder["word_delimiter_token"], decoder["cleanup"]),
+}
+"""
+The decoders that are one rule, by type: what makes the rule of the JSON value. Errors and help list these types.
+
+A Sequence is flattened, null joins with spaces, and a Replace may need the library's own engine for regular expressions.
+"""
+
+
+def known_decoders() -> list[str]:
+    """Return the types that are read."""
+    return sorted([*DECODERS, "Replace", "Sequence", "null"], key=str.lower)
 
 
 def rules_of(decoder: Mapping[str, Any] | None, *, source: object, compile_regex: CompileRegex) -> tuple[Rule, ...]:
@@ -37,7 +60,7 @@ def rules_of(decoder: Mapping[str, Any] | None, *, source: object, compile_regex
 
     Raises:
         UnknownDecoder: A type that is not known, anywhere in it.
-        SourceError: A known type with fields that cannot be.
+        SourceError: A known type with a missing or wrong field.
     """
     if decoder is None:
         return (JoinWithSpaces(),)
@@ -50,30 +73,15 @@ def rules_of(decoder: Mapping[str, Any] | None, *, source: object, compile_regex
         ) from error
 
 
-def _flatten(decoder: Mapping[str, Any], source: object, compile_regex: CompileRegex) -> list[Rule]:
-    match decoder.get("type"):
-        case "Sequence":
-            return [rule for one in decoder["decoders"] for rule in _flatten(one, source, compile_regex)]
-        case "ByteLevel":
-            return [ByteLevel()]
-        case "ByteFallback":
-            return [ByteFallback()]
-        case "Fuse":
-            return [Fuse()]
-        case "Strip":
-            return [Strip(decoder["content"], decoder["start"], decoder["stop"])]
-        case "Replace":
-            return [_replace(decoder["pattern"], decoder["content"], compile_regex)]
-        case "Metaspace":
-            return [Metaspace(decoder["replacement"], keep_first=_keeps_first(decoder))]
-        case "WordPiece":
-            return [WordPiece(decoder["prefix"], decoder["cleanup"])]
-        case "BPEDecoder":
-            return [BPEDecoder(decoder["suffix"])]
-        case "CTC":
-            return [CTC(decoder["pad_token"], decoder["word_delimiter_token"], decoder["cleanup"])]
-        case kind:
-            raise UnknownDecoder(source, decoder=kind)
+def _flatten(decoder: Json, source: object, compile_regex: CompileRegex) -> list[Rule]:
+    kind = decoder.get("type")
+    if kind == "Sequence":
+        return [rule for one in decoder["decoders"] for rule in _flatten(one, source, compile_regex)]
+    if kind == "Replace":
+        return [_replace(decoder["pattern"], decoder["content"], compile_regex)]
+    if not isinstance(kind, str) or kind not in DECODERS:
+        raise UnknownDecoder(source, decoder=kind, known=known_decoders())
+    return [DECODERS[kind](decoder)]
 
 
 def _replace(pattern: Mapping[str, str] | str, content: str, compile_regex: CompileRegex) -> Rule:
@@ -82,9 +90,7 @@ def _replace(pattern: Mapping[str, str] | str, content: str, compile_regex: Comp
     if "String" in pattern:
         return Replace(pattern["String"], content)
     regex = pattern["Regex"]
-    # Asked of a noncharacter, since the library never looks for matches in an empty text.
-    matches_nothing = compile_regex(regex, "x")("\uffff") != "\uffff"
-    return Replace(regex, content, compile_regex(regex, content), is_regex=True, matches_nothing=matches_nothing)
+    return Replace(regex, content, compile_regex(regex, content), is_regex=True)
 
 
 def _keeps_first(metaspace: Mapping[str, Any]) -> bool:

@@ -141,7 +141,7 @@ def from_file(path: Path, *, clean_spaces: bool = False) -> GGUFTokenizer:
         library=LlamaCpp(path, vocabulary, drops_first_space=drops_space, clean_spaces=clean_up),
         source=str(path),
         metadata=metadata,
-        prompts=PromptSupport(facts=Once(_facts, metadata, entries), plain=getattr(encoder, "plain", None)),
+        prompt_support=PromptSupport(facts=Once(_facts, metadata, entries), plain=getattr(encoder, "plain", None)),
     )
 
 

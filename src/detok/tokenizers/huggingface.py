@@ -12,8 +12,7 @@ from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.vocabulary import Piece
 from ..errors import SourceError, UnknownDecoder
 from ..prompts.facts import PromptFacts, PromptSupport
-from .decoder_json import rules_of
-from .decodestream import LibraryStream
+from .decoder_json import known_decoders, rules_of
 from .encoders import EncoderName, FastestEncoder, LibraryEncoder
 from .huggingface_config import TokenizerConfig, read_config
 from .huggingface_plain import PlainPieces
@@ -73,23 +72,23 @@ class HuggingFaceLibrary:
         import tokenizers
 
         self.name = f"tokenizers {tokenizers.__version__}" + (" and transformers' clean-up" if cleans_up else "")
-        self._tokenizer = tokenizer
+        self.backend = tokenizer
         self._cleans_up = cleans_up
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """Decode; ids that do not fit into 32 bits, at which the library raises, are left out."""
         asked = [token_id for token_id in ids if 0 <= token_id < 1 << 32]
-        text: str = self._tokenizer.decode(asked, skip_special_tokens=skip_special_tokens)
+        text: str = self.backend.decode(asked, skip_special_tokens=skip_special_tokens)
         return clean_up(text, TRANSFORMERS_CLEANUP) if self._cleans_up else text
 
     def tokens(self) -> Mapping[str, int]:
         """Every token of the model with its id."""
-        tokens: Mapping[str, int] = self._tokenizer.get_vocab(with_added_tokens=False)
+        tokens: Mapping[str, int] = self.backend.get_vocab(with_added_tokens=False)
         return tokens
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Encode, as users of the library do."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+        ids: list[int] = self.backend.encode(text, add_special_tokens=add_special_tokens).ids
         return ids
 
 
@@ -131,16 +130,14 @@ def from_object(
     """Make a `Tokenizer` of a ``tokenizers.Tokenizer``, which must not be changed any more."""
     _refuse_shared_ids(tokenizer, source)
     cleans_up = config is not None and config.cleans_up(type(tokenizer.model).__name__)
-    vocabulary = HuggingFaceVocabulary(tokenizer)
     return Tokenizer(
-        vocabulary,
+        HuggingFaceVocabulary(tokenizer),
         rules_of(_decoder_json(tokenizer, source), source=source, compile_regex=_compile_regex),
         encoder=encoder_of(tokenizer, encoder),
         library=HuggingFaceLibrary(tokenizer, cleans_up=cleans_up),
         cleans_up=cleans_up,
         source=source,
-        decode_stream=partial(LibraryStream, tokenizer, vocabulary),
-        prompts=PromptSupport(
+        prompt_support=PromptSupport(
             facts=PromptFacts if config is None else Once(facts_of_config, config.values, directory, tokenizer.token_to_id),
             plain=PlainPieces(Once.given(tokenizer)),
             offsets=partial(_offsets, tokenizer),
@@ -212,7 +209,9 @@ def _decoder_json(tokenizer: Any, source: str) -> dict[str, Any] | None:
     try:
         decoder: dict[str, Any] = json.loads(tokenizer.decoder.__getstate__())
     except Exception as error:  # a decoder written in Python has no such form; the library raises Exception itself
-        raise UnknownDecoder(source, decoder=f"{type(tokenizer.decoder).__name__} (written in Python)") from error
+        raise UnknownDecoder(
+            source, decoder=f"{type(tokenizer.decoder).__name__} (written in Python)", known=known_decoders()
+        ) from error
     return decoder
 
 

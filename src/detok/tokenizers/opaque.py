@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Protocol, SupportsIndex
 
-from ..core.decoding.automaton import Automaton
+from ..core.decoding.automaton import StreamMachine
 from ..core.decoding.rules import byte_of
-from ..core.decoding.window import Decode
+from ..core.decoding.window import Decode, Unremembered, Window
 from ..core.options import DecodeOptions
 from ..core.vocabulary import Piece
-from ..errors import OptionError, UnknownTokenId
+from ..errors import UnknownTokenId
 from ..ids import as_ids
 from ..prompts.facts import PromptSupport
 from .tokenizer import Encoder, Library, Tokenizer
@@ -20,7 +18,7 @@ from .tokenizer import Encoder, Library, Tokenizer
 __all__ = ["OpaqueTokenizer", "OwnDecode", "TokenVocabulary"]
 
 CHUNK = 256
-"""So many ids at a time are decoded for the fingerprint."""
+"""Ids that are decoded at a time for the fingerprint."""
 
 
 class OwnDecode(Protocol):
@@ -80,16 +78,13 @@ class OpaqueTokenizer(Tokenizer):
     """
     A tokenizer without rules: `decode` is its own, streams are windows of ids that are decoded again at each step.
 
-    The strategy is "window" unless "window+printable" is asked for, and ``stream.exact`` is False: what a stream gives may differ
-    from `decode`, and ``detok check`` counts how often it does.
+    ``stream.exact`` is False: what a stream gives may differ from `decode`, and ``detok check`` counts how often it does.
 
     Args:
         vocabulary: Its tokens.
         own_decode: Its own one-shot decode.
-        encoder, library, source, remarks, prompts: As `Tokenizer` has them.
+        encoder, library, source, remarks, prompt_support: As `Tokenizer` has them.
     """
-
-    default_strategy = "window"
 
     def __init__(
         self,
@@ -100,22 +95,22 @@ class OpaqueTokenizer(Tokenizer):
         library: Library,
         source: str = "",
         remarks: Sequence[str] = (),
-        prompts: PromptSupport | None = None,
+        prompt_support: PromptSupport | None = None,
     ) -> None:
-        super().__init__(vocabulary, (), encoder=encoder, library=library, source=source, remarks=remarks, prompts=prompts)
+        super().__init__(
+            vocabulary, (), encoder=encoder, library=library, source=source, remarks=remarks, prompt_support=prompt_support
+        )
         self._own_decode = own_decode
-        self._bytes: dict[int, bytes] = {}
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:
         """
         Return the text of all ids, by the tokenizer's own decode. Arguments and errors as `stream`; what the decode raises
         comes out.
 
-        With a `strategy` it is the text of a stream instead; with ``unknown_ids="replace"`` too, as only a stream knows where the
-        U+FFFD belong.
+        With ``unknown_ids="replace"`` it is the text of a stream, as only a stream knows where the U+FFFD belong.
         """
-        chosen = DecodeOptions(skip_special_tokens=skip_special_tokens, **options)
-        if chosen.strategy is not None or chosen.unknown_ids == "replace":
+        chosen = DecodeOptions.of({"skip_special_tokens": skip_special_tokens, **options})
+        if chosen.unknown_ids == "replace":
             return super().decode(ids, skip_special_tokens, **options)
         known: list[int] = []
         for position, token_id in enumerate(as_ids(ids)):
@@ -125,10 +120,9 @@ class OpaqueTokenizer(Tokenizer):
                 raise UnknownTokenId(token_id, position=position)
         return self._own_decode(known, chosen)
 
-    def automaton(self, options: DecodeOptions) -> Automaton:
-        """Raise the `OptionError` that says why there is none."""
-        why = "this tokenizer is known only by its own decode; take 'window' or 'window+printable', or leave it open"
-        raise OptionError(option="strategy", value="exact", accepted=why)
+    def machine(self, options: DecodeOptions) -> StreamMachine:
+        """Return a window of ids over the tokenizer's own decode: without rules there is no automaton."""
+        return Unremembered(Window(self.vocabulary, self.one_shot(options), options), lambda: self.fingerprint)
 
     def one_shot(self, options: DecodeOptions) -> Decode:
         """
@@ -146,40 +140,25 @@ class OpaqueTokenizer(Tokenizer):
 
         return decode
 
-    def token_bytes(self, token_id: SupportsIndex) -> bytes:
+    def _bytes_of(self, token_id: int, piece: Piece) -> bytes:
         """
         Return the bytes of one id as well as they can be known: its decode alone, or the byte that a token ``<0xHH>`` names.
 
         Where the decode strips a space at the beginning, or a token is a part of a character under another name, they are not the
-        exact bytes (law 10 needs rules). Errors as those of `Decoder`.
+        exact bytes (law 10 needs rules).
         """
-        piece = self.piece(token_id)
-        data = self._bytes.get(int(token_id))
-        if data is None:
-            text = self.one_shot(DecodeOptions(skip_special_tokens=False))([int(token_id)])
-            byte = byte_of(piece.text)
-            data = text.encode("utf-8", "replace") if byte is None or text == piece.text else bytes([byte])
-            self._bytes[int(token_id)] = data
-        return data
+        text = self.one_shot(DecodeOptions(skip_special_tokens=False))([token_id])
+        byte = byte_of(piece.text)
+        return text.encode("utf-8", "replace") if byte is None or text == piece.text else bytes([byte])
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """32 hexadecimal digits over every piece, and what the tokenizer's own decode makes of them. Made when first asked
-        for."""
-        digest = blake2b(self.library.name.encode(), digest_size=16)
+    def _facts(self) -> Iterable[object]:
+        """Give every piece, and what the tokenizer's own decode makes of them."""
+        yield self.library.name
         decode = self.one_shot(DecodeOptions(skip_special_tokens=False))
         for first in range(0, len(self.ids), CHUNK):
             ids = self.ids[first : first + CHUNK]
-            facts = [(token_id, self.vocabulary.piece(token_id)) for token_id in ids]
-            digest.update(repr((facts, decode(ids))).encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
+            yield [(token_id, self.vocabulary.piece(token_id)) for token_id in ids], decode(ids)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Nothing: how long a window holds is not known."""
-        return ()
-
-    @cached_property
-    def description(self) -> str:
-        """One line: that there are windows, the number of ids, and the remarks."""
-        return "; ".join(["windows of ids", f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.remarks])
+    def _way(self) -> str:
+        return "windows of ids"

@@ -42,7 +42,7 @@ def find_join(
     cleans_up: bool,
     source: str,
     remarks: Sequence[str],
-    prompts: PromptSupport,
+    prompt_support: PromptSupport,
 ) -> Tokenizer | None:
     """
     Return a tokenizer with rules that equals the tokenizer's own decode on all that was tried; None if no join does.
@@ -52,7 +52,7 @@ def find_join(
         own_decode: Its own one-shot decode, whose single tokens may be what is joined.
         library: The same, as a judge.
         cleans_up: Whether it cleans up spaces when nobody says otherwise.
-        encoder, source, remarks, prompts: As `Tokenizer` has them.
+        encoder, source, remarks, prompt_support: As `Tokenizer` has them.
     """
     by_token, by_decode = partial(_spelled_by_token, vocabulary.added), partial(_spelled_by_decode, own_decode)
     joins: list[tuple[Sequence[Rule], Spell | None]] = [
@@ -74,7 +74,7 @@ def find_join(
             cleans_up=cleans_up,
             source=source,
             remarks=remarks,
-            prompts=prompts,
+            prompt_support=prompt_support,
         )
         with suppress(Exception):  # of foreign code that spells a piece, or of UTF-8, which cannot spell all strings
             if equals_library(found):

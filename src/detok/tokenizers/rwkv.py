@@ -159,7 +159,7 @@ def _tokenizer(
         encoder=encoder,
         library=RwkvLibrary(package, special),
         source=source,
-        prompts=PromptSupport(
+        prompt_support=PromptSupport(
             # The only special token that these models have is the end of a text, which is their padding too.
             facts=partial(PromptFacts, eos_token_ids=tuple(sorted(special))),
             plain=encoder.plain,

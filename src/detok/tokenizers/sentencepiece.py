@@ -191,7 +191,7 @@ def from_object(
         encoder=encoder,
         library=SentencePieceLibrary(processor, vocabulary),
         source=source,
-        prompts=PromptSupport(
+        prompt_support=PromptSupport(
             facts=Once(_facts, processor, directory),
             plain=encoder.plain,
             reads_special_tokens=False,

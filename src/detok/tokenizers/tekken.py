@@ -156,7 +156,7 @@ def _tokenizer(
         encoder=encoder,
         library=TekkenLibrary(tekkenizer),
         source=source,
-        prompts=PromptSupport(
+        prompt_support=PromptSupport(
             facts=Once(_facts, vocabulary),
             plain=encoder.plain,
             reads_special_tokens=False,

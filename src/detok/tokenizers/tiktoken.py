@@ -187,7 +187,7 @@ def from_file(
         library=TiktokenLibrary(encoding, kept=[token_id for token_id, piece in added.items() if not piece.special]),
         source=str(path),
         remarks=REMARKS,
-        prompts=PromptSupport(facts=Once(facts_of_ranks, texts, path.parent), plain=getattr(encoder, "plain", None)),
+        prompt_support=PromptSupport(facts=Once(facts_of_ranks, texts, path.parent), plain=getattr(encoder, "plain", None)),
     )
 
 
@@ -247,7 +247,7 @@ def from_object(encoding: Any, *, source: str = "") -> Tokenizer:
         library=TiktokenLibrary(Once.given(encoding)),
         source=source or f"tiktoken.Encoding {encoding.name}",
         remarks=REMARKS,
-        prompts=PromptSupport(facts=Once(facts_of_ranks, dict(encoding._special_tokens), None), plain=encoder.plain),
+        prompt_support=PromptSupport(facts=Once(facts_of_ranks, dict(encoding._special_tokens), None), plain=encoder.plain),
     )
 
 

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
-from ..core.decoder import Decoder, DecodeStreamSteps
+from ..core.decoder import Decoder
 from ..core.decoding.rules import RawBytes, Replace, Rule
 from ..core.options import check_choice
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError
-from ..prompts.bos import check_double_bos
+from ..prompts.bos import DoubleBosMode, check_double_bos
+from ..prompts.chats import ChatOptions
 from ..prompts.drift import roundtrips
-from ..prompts.facts import PromptSupport
-from ..prompts.prompting import PromptEncoder, Prompting
+from ..prompts.facts import PromptFacts, PromptSupport
+from ..prompts.prompts import Prompts
+from ..prompts.token_strings import TokenString
 from .encoders import EncoderInfo, FastestEncoder
 
 if TYPE_CHECKING:
+    from ..core.request.channels import ChannelDelta
+    from ..core.request.formats import TurnFormat
     from ..prompts.microbatch import AsyncEncoder
     from ..prompts.transcript import Transcript
     from ..prompts.turns import Render
 
-__all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "check_mode"]
+__all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "TokenizersLibrary", "check_mode"]
 
 Mode = Literal["auto", "fast", "slow"]
 """Which implementation of a Hugging Face tokenizer: the one there is, that of ``tokenizers``, or Python code."""
@@ -55,12 +60,30 @@ class EncodingLibrary(Library, Protocol):
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
 
 
-class Tokenizer(Prompting, Decoder):
+@runtime_checkable
+class TokenizersLibrary(Library, Protocol):
+    """A library that is ``tokenizers``, or a wrap of it."""
+
+    @property
+    def backend(self) -> Any:
+        """The ``tokenizers.Tokenizer``."""
+        ...
+
+
+class Tokenizer(Decoder):
     """
     Ids to text and text to ids. Immutable; one serves any number of streams and threads.
 
-    `decode`, `stream`, `restore`, `token_bytes`, `token_text` and `fingerprint` are those of `Decoder`; `encode_prompt`,
-    `encode_chat`, `tokenize` and what else is for prompts, those of `Prompting`.
+    `decode`, `stream`, `restore`, `token_bytes`, `token_text` and `fingerprint` are those of `Decoder`. `encode_prompt`,
+    `encode_chat`, `tokenize` and what else is for prompts are those of `prompts`.
+
+    Args:
+        vocabulary, rules, cleans_up: As `Decoder` has them.
+        encoder: Text to ids.
+        library: The tokenizer's own library.
+        source: Where it comes from, for people.
+        remarks: What else there is to know about it; part of `description`.
+        prompt_support: What the format knows of prompts.
     """
 
     def __init__(
@@ -72,20 +95,16 @@ class Tokenizer(Prompting, Decoder):
         library: Library,
         cleans_up: bool = False,
         source: str = "",
-        decode_stream: DecodeStreamSteps | None = None,
         remarks: Sequence[str] = (),
-        prompts: PromptSupport | None = None,
+        prompt_support: PromptSupport | None = None,
     ) -> None:
-        super().__init__(vocabulary, rules, cleans_up=cleans_up, decode_stream=decode_stream)
+        super().__init__(vocabulary, rules, cleans_up=cleans_up)
         self.library = library
         self.source = source
         self.remarks = tuple(remarks)
-        """What else there is to know about it; part of `description`."""
-
-        self.prompts = prompts or PromptSupport()
-        """What the format knows of prompts."""
-
         self._encoder = encoder
+        self.prompts = Prompts(self, prompt_support or PromptSupport())
+        """What makes ids of prompts and chats."""
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """
@@ -123,7 +142,140 @@ class Tokenizer(Prompting, Decoder):
         """
         from ..prompts.microbatch import AsyncEncoder
 
-        return AsyncEncoder(PromptEncoder(self), **{"inline_bytes": self.encoder.inline_bytes, **options})
+        return AsyncEncoder(self.prompts, **{"inline_bytes": self.encoder.inline_bytes, **options})
+
+    @property
+    def prompt_facts(self) -> PromptFacts:
+        """What the tokenizer's files say of prompts; they are read when this is first asked for."""
+        return self.prompts.facts
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """The id that a prompt begins with, if the model has one."""
+        return self.prompts.bos_token_id
+
+    @property
+    def eos_token_ids(self) -> tuple[int, ...]:
+        """Every id that ends what the model writes, as far as the files say: eos_token, then those of generation_config.json."""
+        return self.prompts.facts.eos_token_ids
+
+    @property
+    def chat_templates(self) -> Mapping[str, str]:
+        """The tokenizer's chat templates by their names; the usual one is "default"."""
+        return self.prompts.facts.chat_templates
+
+    @property
+    def added_texts(self) -> Mapping[str, int]:
+        """The texts of the added vocabulary with their ids."""
+        return self.prompts.added_texts
+
+    def encode_prompt(self, text: str, add_special_tokens: bool = True, *, double_bos: DoubleBosMode = "fix") -> list[int]:
+        """Return the ids of a prompt that is no chat: as `encode`, with exactly one BOS. See `Prompts.encode`."""
+        return self.prompts.encode(text, add_special_tokens, double_bos=double_bos)
+
+    def as_prompt(self, ids: list[int], add_special_tokens: bool = True, *, double_bos: DoubleBosMode = "fix") -> list[int]:
+        """Return the ids of `encode` as those of `encode_prompt`, for whoever encodes in another way. See `Prompts.of_ids`."""
+        return self.prompts.of_ids(ids, add_special_tokens, double_bos=double_bos)
+
+    def parse_turn(
+        self,
+        ids: Sequence[int],
+        format: str | TurnFormat = "auto",  # noqa: A002, it is what it is called
+        *,
+        prompt_ids: Sequence[int] = (),
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[ChannelDelta]:
+        """
+        Return the parts of a turn: content, reasoning and tool calls, each with its place in the text with special tokens.
+
+        Args:
+            ids: What the model wrote.
+            format: The name of one of `TURN_FORMATS`, or a format; "auto" finds it by chat template and vocabulary.
+            prompt_ids: What came before, if it may have opened the reasoning.
+            tools: Of the request. None: any call is one, and a parameter without a type of its own is a string.
+
+        Raises:
+            OptionError: There is no such format, or "auto" finds none.
+        """
+        from ..prompts.turn_formats import parse_turn
+
+        return parse_turn(self, ids, format, prompt_ids=prompt_ids, tools=tools)
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        chat_template: str | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool | str = False,
+        safe: bool = False,
+        double_bos: DoubleBosMode = "fix",
+        now: datetime | None = None,
+        **variables: Any,
+    ) -> list[int]:
+        """
+        Return the ids of a chat: the template writes every special token, the encoder adds none.
+
+        Args:
+            messages: Objects with role and content, a text or a list of parts, as in OpenAI's API.
+            chat_template: The name of one of `chat_templates`, or a Jinja template. By default it is "tool_use" for chats with
+                tools, where there is one, else "default"; the chats of Mistral's own files go through mistral_common.
+            tools, documents: As the template gets them: objects.
+            add_generation_prompt: Whether the text ends where the assistant begins to write; by default it does, unless
+                ``continue_final_message``.
+            continue_final_message: Whether it ends where the last message does, which is the assistant's; or the field of that
+                message that is to be continued, such as "reasoning_content".
+            safe: Whether a special token that is spelled in a message, a tool or a document stays text. What the template writes
+                is special all the same.
+            double_bos: What becomes of two BOS, when a template writes one and a message another.
+            now: The time that ``strftime_now`` tells.
+            variables: What else the template names, such as ``enable_thinking``.
+
+        Raises:
+            MessageError, ChatTemplateError, OptionError, DoubleBos, MissingExtra, EncodeUnsupported: As `Prompts.encode_chat`.
+        """
+        options = ChatOptions(
+            chat_template=chat_template,
+            tools=tools,
+            documents=documents,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            safe=safe,
+            now=now,
+            variables=variables,
+        )
+        return self.prompts.encode_chat(messages, options, double_bos=double_bos)
+
+    def encode_chat_with_mask(
+        self, messages: Sequence[Mapping[str, Any]], *, double_bos: DoubleBosMode = "fix", **options: Any
+    ) -> tuple[list[int], list[int]]:
+        """
+        Return the ids of a chat and, for each, 1 if the assistant wrote it and 0 if not: what a training counts.
+
+        Arguments as `encode_chat`. Errors as `Prompts.encode_chat_with_mask`.
+        """
+        return self.prompts.encode_chat_with_mask(messages, ChatOptions.of(options, marks_generation=True), double_bos=double_bos)
+
+    def render_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> str:
+        """Return the text of a chat. Arguments as `encode_chat`; see `Prompts.render_chat`."""
+        options.pop("double_bos", None)
+        return self.prompts.render_chat(messages, ChatOptions.of(options))
+
+    def encode_rendered(self, text: str) -> list[int]:
+        """Return the ids of a text in which special tokens are read, and to which none are added: of a chat as it is rendered."""
+        return self.prompts.encode_rendered(text)
+
+    def tokenize(self, text: str, add_special_tokens: bool = True) -> list[TokenString]:
+        """
+        Return the tokens of a prompt with their texts, bytes and places. Arguments and errors as `encode_prompt`.
+
+        >>> import detok
+        >>> [(token.text, token.start, token.end) for token in detok.load(detok.EMBEDDED).tokenize("Hi 🦜")]
+        [('H', 0, 1), ('i', 1, 2), (' �', 2, 4), ('�', 3, 4)]
+        """
+        return self.prompts.tokenize(text, add_special_tokens)
 
     def transcript(self, *, render: Render | None = None, **options: Any) -> Transcript:
         """
@@ -183,14 +335,17 @@ class Tokenizer(Prompting, Decoder):
     def description(self) -> str:
         """One line: the rules that were compiled, the number of ids, what is held longer than usual; and, once it is known, which
         faster encoder was refused, and why."""
-        rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
-        if self.cleans_up:
-            rules += ", clean-up of spaces"
-        parts = [rules, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
+        parts = [self._way, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
         chosen = self._encoder.maybe_info if isinstance(self._encoder, FastestEncoder) else None
         if chosen is not None and chosen.refused:
             parts.append(f"encoded by {chosen.name}, since {chosen.reason}")
         return "; ".join(parts)
+
+    @property
+    def _way(self) -> str:
+        """How ids become text, for `description`."""
+        rules = ", ".join(map(_describe, self.rules)) or "plain concatenation"
+        return f"{rules}, clean-up of spaces" if self.cleans_up else rules
 
     def __repr__(self) -> str:
         return f"<detok.Tokenizer {self.source}: {self.description}>"

@@ -8,7 +8,6 @@ special ids, added tokens and vocabulary, which are slow properties there, are r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +18,6 @@ from ..core.vocabulary import Vocabulary
 from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptSupport
 from . import huggingface
-from .decodestream import LibraryStream
 from .formats import format_of_object
 from .huggingface_config import FORCED_CLEAN_UP, TokenizerConfig
 from .huggingface_plain import PlainPieces
@@ -52,6 +50,15 @@ class OwnLibrary:
     def tokens(self) -> Mapping[str, int]:
         """Every token with its id."""
         return self._tokens
+
+
+class FastLibrary(OwnLibrary):
+    """The decode of an object that runs on the ``tokenizers`` library."""
+
+    @property
+    def backend(self) -> Any:
+        """The ``tokenizers.Tokenizer`` in it."""
+        return self._source.backend_tokenizer
 
 
 class OwnDecode:
@@ -164,7 +171,7 @@ def _from_fast(source: Any, name: str) -> Tokenizer:
     backend = source.backend_tokenizer
     flags = {flag: getattr(source, flag, False) for flag in ("clean_up_tokenization_spaces", FORCED_CLEAN_UP)}
     base = huggingface.from_object(backend, source=name, config=TokenizerConfig(flags))
-    judge = OwnLibrary(source, base.vocabulary, backend.get_vocab(with_added_tokens=False))
+    judge = FastLibrary(source, base.vocabulary, backend.get_vocab(with_added_tokens=False))
     candidates: list[Sequence[Rule]] = [base.rules]
     if suffix := getattr(backend.model, "end_of_word_suffix", None):
         candidates.append([*base.rules, Replace(suffix, " "), StripEnds()])  # as CLIPTokenizer wraps its decode
@@ -176,8 +183,7 @@ def _from_fast(source: Any, name: str) -> Tokenizer:
             library=judge,
             cleans_up=base.cleans_up,
             source=name,
-            decode_stream=partial(LibraryStream, backend, base.vocabulary),
-            prompts=PromptSupport(facts=Once(facts_of_object, source), plain=PlainPieces(Once.given(backend))),
+            prompt_support=PromptSupport(facts=Once(facts_of_object, source), plain=PlainPieces(Once.given(backend))),
         )
         if not _decodes_itself(source) or equals_library(tokenizer):
             return tokenizer
@@ -200,7 +206,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
     vocabulary = TokenVocabulary(tokens, special=special, added=frozenset(added))
     own_decode = OwnDecode(source, vocabulary)
     judge = OwnLibrary(source, vocabulary, listed)
-    prompts = PromptSupport(facts=Once(facts_of_object, source), plain=OwnPlain(source))
+    prompt_support = PromptSupport(facts=Once(facts_of_object, source), plain=OwnPlain(source))
     join = find_join(
         vocabulary,
         own_decode,
@@ -209,7 +215,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
         cleans_up=bool(getattr(source, "clean_up_tokenization_spaces", False)),
         source=name,
         remarks=[f"encoded by the Python code of {kind}", "decoded by rules that equal it on every id and on random lists"],
-        prompts=prompts,
+        prompt_support=prompt_support,
     )
     if join is not None:
         return join
@@ -221,7 +227,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
         library=judge,
         source=name,
         remarks=[cost, "not exact"],
-        prompts=prompts,
+        prompt_support=prompt_support,
     )
 
 

@@ -8,7 +8,6 @@ files beside it name, or else the usual ones. From there on it is as any tokeniz
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.decoding.rules import StripEnds
 from ..errors import SourceError
 from . import huggingface
-from .decodestream import LibraryStream
 from .huggingface_config import TokenizerConfig, read_config
 from .reading import library
 from .tokenizer import Tokenizer
@@ -143,6 +141,7 @@ class StrippedLibrary:
     def __init__(self, tokenizer: Any, *, cleans_up: bool) -> None:
         self._library = huggingface.HuggingFaceLibrary(tokenizer, cleans_up=False)
         self._cleans_up = cleans_up
+        self.backend = tokenizer
         self.name = f"{self._library.name}, stripped as CLIPTokenizer of transformers does"
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
@@ -165,8 +164,7 @@ def _stripped(tokenizer: Any, config: TokenizerConfig, path: Path) -> Tokenizer:
         library=StrippedLibrary(tokenizer, cleans_up=base.cleans_up),
         cleans_up=base.cleans_up,
         source=source,
-        decode_stream=partial(LibraryStream, tokenizer, base.vocabulary),
-        prompts=base.prompts,
+        prompt_support=base.prompts.support,
     )
 
 

@@ -11,8 +11,9 @@ import pytest
 import detok
 from detok import Delimiter, Logprob
 from detok.core.request.channels import MAX_HEADER
-from detok.core.request.progress import MAX_WAITING
+from detok.core.request.spans import MAX_WAITING
 from detok.core.request.stops import StopStrings
+from detok.inspection.strategies import STRATEGIES, Strategy, by_strategy
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, make
 
 LETTERS = detok.load(
@@ -26,11 +27,11 @@ RUNS = detok.load(
 HALVES = detok.load(make(BYTE_LEVEL, ["x", "ã", "<s>"], special=["<s>"]))
 
 
-@pytest.mark.parametrize("strategy", ["exact", "window", "window+printable", "decodestream"])
-def test_logprobs_behind_the_end_are_kept_in_their_place(strategy: Any) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_logprobs_behind_the_end_are_kept_in_their_place(strategy: Strategy) -> None:
     """With after_stop="keep", alternatives behind the end are still what they would have added there."""
     tokenizer = detok.load(make({"type": "WordPiece", "prefix": "##", "cleanup": False}, ["one", "two", "##s"]))
-    request = tokenizer.request(strategy=strategy, max_tokens=1, after_stop="keep")
+    request = by_strategy(tokenizer, strategy).request(max_tokens=1, after_stop="keep")
     output = request.feed([0, 1, 2], [Logprob(-1.0, top=[(1, -1.0), (2, -2.0)])] * 3)
     assert output.finish_reason == "length"
     assert [[top.token for top in entry.top] for entry in output.logprobs or ()][1:] == [[" two", "s"], [" two", "s"]]
@@ -209,17 +210,17 @@ def test_long_stop_falls_back_in_its_own_length() -> None:
 
 
 def test_run_that_spells_replacement_characters_ties_no_more_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiles of an open run that is text at once are looked at again only when enough has come."""
+    """Spans of an open run that is text at once are looked at again only when enough has come."""
     request = RUNS.request(stop="zz")
     looks = 0
-    whole = type(request._at.tiling)._ends
+    whole = type(request._spans)._ends
 
     def counted(self: Any) -> Any:
         nonlocal looks
         looks += 1
         return whole(self)
 
-    monkeypatch.setattr(type(request._at.tiling), "_ends", counted)
+    monkeypatch.setattr(type(request._spans), "_ends", counted)
     entries: list[Any] = []
     for _ in range(300):
         for token_id in (5, 6, 7):

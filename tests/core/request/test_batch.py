@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
-from detok.core.request import batch as batches
 from detok.core.request.places import Places
-from detok.core.request.progress import MAX_UNASKED
+from detok.core.request.request import MAX_RECENT
 from detok.data import sample
+from detok.inspection.strategies import by_strategy
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, byte_tokens, make, sequence
 from tests.support.laws import SUBJECTS, cuts, id_lists, split, subject
 
@@ -54,7 +54,7 @@ def options(draw: st.DrawFn, token_ids: Sequence[int]) -> detok.RequestOptions:
 
 
 def assert_like_requests(
-    tokenizer: detok.Tokenizer, batch: detok.BatchDecoder, asked: Sequence[tuple[list[int], Any, Any]]
+    tokenizer: detok.Decoder, batch: detok.BatchDecoder, asked: Sequence[tuple[list[int], Any, Any]]
 ) -> None:
     """Feed all requests side by side, each in its own steps, to a batch and to decoders of their own."""
     alone = [tokenizer.request(options=wanted) for _, wanted, _ in asked]
@@ -67,7 +67,7 @@ def assert_like_requests(
             if turn < len(mine) and not alone[number].finished:
                 # The last step is the engine's end.
                 numbers.append(number)
-                rows.append(detok.Row(number, mine[turn], "length" if turn == len(mine) - 1 else None))
+                rows.append(detok.Row(number, mine[turn], None, "length" if turn == len(mine) - 1 else None))
         expected = [
             alone[number].feed(steps[number][turn], None, row.finish_reason) for number, row in zip(numbers, rows, strict=True)
         ]
@@ -126,7 +126,7 @@ def test_usual_row_is_one_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("the long way")
 
-    monkeypatch.setattr(batches._Lane, "feed", refuse)
+    monkeypatch.setattr(detok.RequestDecoder, "_take", refuse)
     second = [batch.step([detok.Row("two", [token_id])])[0] for token_id in ids]
     assert second == first
     assert batch.request("two").num_tokens == len(ids)
@@ -140,7 +140,7 @@ def test_rows_of_several_ids_are_looked_up_too(monkeypatch: pytest.MonkeyPatch) 
     for name in "one", "two":
         batch.open(name)
     first = [batch.step([detok.Row("one", step)])[0] for step in steps]
-    monkeypatch.setattr(detok.RequestDecoder, "feed", None)
+    monkeypatch.setattr(detok.RequestDecoder, "_take", None)
     assert [batch.step([detok.Row("two", step)])[0] for step in steps] == first
 
 
@@ -167,15 +167,16 @@ def test_shared_output_cannot_be_changed() -> None:
 
 def test_memory_begins_again_when_it_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many different tokens and options come, what is remembered is bounded, and the text is right."""
-    monkeypatch.setattr(batches, "Places", lambda: Places(limit=50))
-    batch = detok.BatchDecoder(EMBEDDED)
+    tokenizer = detok.load(detok.EMBEDDED)
+    monkeypatch.setattr(tokenizer, "_places", Places(limit=50))
+    batch = detok.BatchDecoder(tokenizer)
     ids = usual(sample("mixed"))
     for turn in range(3):
         asked = detok.RequestOptions(stop=[f"stop {turn}"])
         batch.open(turn, (), asked)
         text = "".join(batch.step([detok.Row(turn, [token_id])])[0].text for token_id in ids)
         assert text + batch.close(turn).text == EMBEDDED.decode(ids)
-        assert len(batch._places) <= 50
+        assert len(tokenizer._places) <= 50
 
 
 def test_long_silence_with_a_stop_is_bounded() -> None:
@@ -205,7 +206,7 @@ def test_special_tokens_inside_a_character_are_bounded() -> None:
         for token_id in (first, *[special] * 100):
             (output,) = batch.step([detok.Row(name, [token_id])])
             assert output == detok.RequestOutput("", [token_id])
-            assert len(batch._lanes[name].tiling.steps) <= MAX_UNASKED
+            assert len(batch.request(name)._recent) <= MAX_RECENT
         assert batch.step([detok.Row(name, rest)])[0].text == "🦜"
 
 
@@ -321,7 +322,7 @@ def test_logprobs_and_ends_come_in_rows() -> None:
     batch = detok.BatchDecoder(EMBEDDED)
     batch.open("a")
     ids = usual("Hi")
-    first, last = batch.step([detok.Row("a", ids[:1], None, [-0.5]), detok.Row("a", ids[1:], "stop", [-0.25], "why")])
+    first, last = batch.step([detok.Row("a", ids[:1], [-0.5]), detok.Row("a", ids[1:], [-0.25], "stop", "why")])
     assert [entry.logprob for output in (first, last) for entry in output.logprobs or ()] == [-0.5, -0.25]
     assert (last.finish_reason, last.stop_reason) == ("stop", "why")
 
@@ -396,8 +397,10 @@ def test_row_whose_request_cannot_even_end_is_an_error(monkeypatch: pytest.Monke
 def test_strategy_without_a_memory_is_never_remembered() -> None:
     """A window's states hardly come again; its rows go the long way, and are right."""
     ids = usual("Hello 🦜!")
-    batch = detok.BatchDecoder(EMBEDDED)
-    asked = detok.RequestOptions(strategy="window")
+    windows = by_strategy(EMBEDDED, "window")
+    batch = detok.BatchDecoder(windows)
+    asked = detok.RequestOptions()
+    before = len(EMBEDDED._places)
     for _ in range(2):
-        assert_like_requests(EMBEDDED, batch, [(ids, asked, [*range(len(ids))])])
-    assert len(batch._places) == 0
+        assert_like_requests(windows, batch, [(ids, asked, [*range(len(ids))])])
+    assert len(EMBEDDED._places) == before

@@ -92,7 +92,7 @@ def test_shape_of_chat_has_bytes_and_lists(byte_level: detok.Tokenizer) -> None:
         "logprob": -9999.0,
         "bytes": [0xF0, 0x9F],
         "top_logprobs": [
-            {"token": "", "logprob": -1.0, "bytes": [0xF0, 0x9F]},
+            {"token": "\ufffd", "logprob": -1.0, "bytes": [0xF0, 0x9F]},
             {"token": "", "logprob": -2.0, "bytes": [0xA6, 0x9C]},
         ],
     }

@@ -35,7 +35,7 @@ WORDS = [
 def words() -> detok.Tokenizer:
     """Words, byte tokens, and two special tokens, of which the one with id 0 ends an answer."""
     tokenizer = detok.load(make({"type": "Sequence", "decoders": [FALLBACK, FUSE]}, WORDS, special=["<eos>", "<tool>"]))
-    tokenizer.prompt_facts = PromptFacts(eos_token_ids=(0,))
+    tokenizer.prompts.facts = PromptFacts(eos_token_ids=(0,))
     return tokenizer
 
 
@@ -248,7 +248,7 @@ def test_ids_may_come_in_any_container(words: detok.Tokenizer, ids: Any) -> None
         ({"stops": ["a"]}, r"stops=\['a'\] is not possible; a request has no such option; did you mean 'stop'\?"),
         ({"xyzzy": 1}, "xyzzy=1 is not possible; a request has no such option; there are skip_special_tokens"),
         ({"skip_special_tokens": None}, "skip_special_tokens=None is not possible"),
-        ({"strategy": "decodestreams"}, "strategy='decodestreams' is not possible"),
+        ({"strategy": "window"}, r"strategy='window' is not possible; .*detok\.inspection\.strategies"),
     ],
 )
 def test_impossible_options_are_named(words: detok.Tokenizer, options: dict[str, Any], message: str) -> None:

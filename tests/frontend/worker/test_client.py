@@ -43,7 +43,7 @@ def test_sync_client_gets_the_text(place: str) -> None:
             rows = [(name, [token_id], None, None, None) for name in texts if name in client]
             for name, output in client.step(rows):
                 texts[name] += output.text
-        ((_, last),) = client.step([("a", [], "stop", None, None)])
+        ((_, last),) = client.step([("a", [], None, "stop", None)])
         assert texts["a"] + last.text == TEXT
         assert texts["b"] == TOKENIZER.decode(IDS[:50])
         assert len(client) == 0
@@ -54,7 +54,7 @@ def test_steps_under_way_come_in_order(place: str) -> None:
     with threaded(TOKENIZER, place), DetokenizerClient(place, pace=Pace(window=4)) as client:
         client.open("a")
         tickets = [client.send([("a", [token_id], None, None, None)]) for token_id in IDS]
-        tickets.append(client.send([("a", [], "stop", None, None)]))
+        tickets.append(client.send([("a", [], None, "stop", None)]))
         client.wait(tickets[-1])
         assert "".join(client.wait(ticket)[0][1].text for ticket in tickets) == TEXT
 
@@ -63,7 +63,7 @@ def test_client_that_comes_first_waits_for_the_worker(place: str) -> None:
     """A step that is sent before there is a worker is answered once there is one."""
     with DetokenizerClient(place) as client:
         client.open("a")
-        ticket = client.send([("a", IDS, "stop", None, None)])
+        ticket = client.send([("a", IDS, None, "stop", None)])
         with threaded(TOKENIZER, place):
             assert client.wait(ticket)[0][1].text == TEXT
 
@@ -78,7 +78,7 @@ def test_worker_that_is_replaced_is_not_noticed(place: str) -> None:
                 for token_id in IDS[part : part + 50]:
                     text += client.step([("a", [token_id], None, None, None)])[0][1].text
         with threaded(TOKENIZER, place):
-            text += client.step([("a", [], "stop", None, None)])[0][1].text
+            text += client.step([("a", [], None, "stop", None)])[0][1].text
         assert text == TEXT
         assert client.sessions >= 5
 
@@ -87,12 +87,12 @@ def test_no_worker_is_an_error_and_loses_nothing(place: str) -> None:
     """A worker that is not there raises after a while; the ticket can be waited for again."""
     with DetokenizerClient(place, timeout=0.05) as client:
         client.open("a")
-        ticket = client.send([("a", IDS, "stop", None, None)])
+        ticket = client.send([("a", IDS, None, "stop", None)])
         with pytest.raises(detok.WorkerUnavailable, match="detok worker"):
             client.wait(ticket)
     with DetokenizerClient(place, timeout=0.3) as client:
         client.open("a")
-        ticket = client.send([("a", IDS, "stop", None, None)])
+        ticket = client.send([("a", IDS, None, "stop", None)])
         with pytest.raises(detok.WorkerUnavailable):
             client.wait(ticket)
         with threaded(TOKENIZER, place):
@@ -165,7 +165,7 @@ def test_async_client_gets_the_text(place: str) -> None:
         text = ""
         for token_id in IDS:
             text += (await client.step([(name, [token_id], None, None, None)]))[0][1].text
-        return text + (await client.step([(name, [], "stop", None, None)]))[0][1].text
+        return text + (await client.step([(name, [], None, "stop", None)]))[0][1].text
 
     async def main() -> list[str]:
         async with AsyncDetokenizerClient(place) as client:
@@ -187,7 +187,7 @@ def test_async_consumer_that_vanishes_loses_nothing_of_others(place: str) -> Non
             waiting = asyncio.create_task(client.step([("gone", IDS[:5], None, None, None)]))
             await asyncio.sleep(0)
             waiting.cancel()
-            text = (await client.step([("stays", IDS, "stop", None, None)]))[0][1].text
+            text = (await client.step([("stays", IDS, None, "stop", None)]))[0][1].text
             client.abort("gone")
             assert len(client) == 0
             return text
@@ -202,7 +202,7 @@ def test_async_no_worker_is_an_error_and_loses_nothing(place: str) -> None:
     async def main() -> str:
         async with AsyncDetokenizerClient(place, timeout=0.1) as client:
             client.open("a")
-            ticket = client.send([("a", IDS, "stop", None, None)])
+            ticket = client.send([("a", IDS, None, "stop", None)])
             with pytest.raises(detok.WorkerUnavailable):
                 await client.wait(ticket)
             with threaded(TOKENIZER, place):
@@ -278,7 +278,7 @@ def test_bytes_that_are_no_zmq_do_not_matter(place: str) -> None:
         http.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
         with DetokenizerClient(place) as client:
             client.open("a")
-            assert client.step([("a", IDS, "stop", None, None)])[0][1].text == TEXT
+            assert client.step([("a", IDS, None, "stop", None)])[0][1].text == TEXT
 
 
 def test_client_that_does_not_read_does_not_hold_others_up(place: str) -> None:
@@ -289,7 +289,7 @@ def test_client_that_does_not_read_does_not_hold_others_up(place: str) -> None:
         tickets = [slow._dispatch.step([("a", [token_id], None, None, None)], time.monotonic()) for token_id in IDS[1:]]
         slow._send()
         other.open("b")
-        assert other.step([("b", IDS, "stop", None, None)])[0][1].text == TEXT
+        assert other.step([("b", IDS, None, "stop", None)])[0][1].text == TEXT
         assert service.metrics.rows.value <= 2 + Pace().window
         slow.wait(tickets[-1])
         assert "".join(ticket.outputs[0][1].text for ticket in tickets)

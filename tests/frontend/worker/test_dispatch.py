@@ -120,7 +120,7 @@ def test_integer_beyond_the_wire_is_an_unknown_id(token_id: int) -> None:
     """No integer breaks a message; one that no message can have is as unknown to the worker as it is here."""
     network = Network(TOKENIZER)
     network.client.open("a")
-    ticket = network.step([("a", [token_id], None, None, None), ("a", [IDS[0], token_id, IDS[1]], "length", None, None)])
+    ticket = network.step([("a", [token_id], None, None, None), ("a", [IDS[0], token_id, IDS[1]], None, "length", None)])
     network.settle()
     assert "".join(output.text for _, output in ticket.outputs) == TOKENIZER.decode(IDS[:2])
 
@@ -132,7 +132,7 @@ def test_numpy_rows_are_taken() -> None:
     network.client.open("a")
     network.client.open("b", numpy.array(IDS[:2]))
     logprobs = numpy.array([-0.5, -1.0], dtype=numpy.float32)
-    ticket = network.step([("a", numpy.array(IDS[:2]), None, logprobs, None), ("b", [numpy.int64(IDS[2])], None, None, None)])
+    ticket = network.step([("a", numpy.array(IDS[:2]), logprobs, None, None), ("b", [numpy.int64(IDS[2])], None, None, None)])
     network.settle()
     assert ticket.outputs[0][1].text == TOKENIZER.decode(IDS[:2])
     assert [entry.logprob for entry in ticket.outputs[0][1].logprobs or ()] == [-0.5, -1.0]
@@ -277,7 +277,7 @@ def test_row_that_makes_a_message_too_long_fails_alone(begun: bool, ids: int, lo
     if begun:
         network.step([(name, [], None, None, None) for name in "abc"])
         network.settle()
-    row = ("b", [300] * ids, None, logprobs, None)
+    row = ("b", [300] * ids, logprobs, None, None)
     ticket = network.step([("a", IDS[:1], None, None, None), row, ("c", IDS[:1], None, None, None)])
     network.settle()
     later = network.step([(name, IDS[1:2], None, None, None) for name in "abc"])

@@ -157,7 +157,7 @@ def test_openings_that_are_too_long_together_are_split() -> None:
     network.kill(0)
     for number in range(1, 6):
         reason = "length" if number == 5 else None
-        tickets.append(network.step([(name, [IDS[number]], reason, None, None) for name in prompts]))
+        tickets.append(network.step([(name, [IDS[number]], None, reason, None) for name in prompts]))
         assert not tickets[-1].done
     network.settle()
     assert [len(ticket.outputs) for ticket in tickets[8:]] == [8] * 5
@@ -180,7 +180,7 @@ def test_closes_that_are_too_long_together_are_split() -> None:
     assert len(network.services[0]) == 1000
     for number in range(999):
         network.client.abort(number)
-    ticket = network.step([(999, IDS[1:2], "length", None, None)])
+    ticket = network.step([(999, IDS[1:2], None, "length", None)])
     network.settle()
     assert (len(network.services[0]), ticket.outputs[0][1].finish_reason) == (0, "length")
 
@@ -206,7 +206,7 @@ def test_replay_takes_only_rows_since_the_snapshot() -> None:
         network.step([("a", [IDS[number]], None, None, None)])
         network.settle()
     network.kill(0)
-    network.step([("a", [IDS[200]], "length", None, None)])
+    network.step([("a", [IDS[200]], None, "length", None)])
     network.settle()
     assert joined(network.done)["a"][-1].tokens_kept == 201
     assert network.services[0].metrics.replayed.value < PACE.keep
@@ -284,7 +284,7 @@ def test_abort_forgets_a_request() -> None:
     network.wait(PACE.heartbeat + 1)
     network.settle()
     assert len(network.services[0]) == 0
-    ticket = network.step([("a", IDS[:3], "abort", None, None)])
+    ticket = network.step([("a", IDS[:3], None, "abort", None)])
     network.settle()
     assert ticket.outputs[0][1].finish_reason == "abort"
     with pytest.raises(detok.UnknownRequest):

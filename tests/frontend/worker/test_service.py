@@ -16,7 +16,7 @@ from detok.frontend.worker.service import Limits, Service
 TOKENIZER = detok.load(detok.EMBEDDED)
 IDS = TOKENIZER.encode("Hello, wörld! The END of it.", add_special_tokens=False)
 PLAIN = wire.Raw(wire.encode_plain({}))
-LONG_WAY = {0: wire.Extra(None, None, [-1.0])}
+LONG_WAY = {0: wire.Extra([-1.0])}
 """A row with logprobs is none that is remembered: it goes to the request itself."""
 
 
@@ -104,8 +104,8 @@ def test_garbage_is_refused(frame: bytes) -> None:
         ({"tokens": [[1, None]]}, "tokens[0][1]"),
         ({"tokens": []}, "tokens"),
         ({"tokens": [1, 2]}, "tokens"),
-        ({"extras": {1: wire.Extra("stop")}}, "extras"),
-        ({"extras": {-1: wire.Extra("stop")}}, "extras"),
+        ({"extras": {1: wire.Extra(None, "stop")}}, "extras"),
+        ({"extras": {-1: wire.Extra(None, "stop")}}, "extras"),
         ({"extras": {0: [7]}}, "extras[...][0]"),
         ({"opens": [[0, "x", {}]]}, "opens[0][1]"),
         ({"closes": 3}, "closes"),
@@ -174,8 +174,8 @@ def test_second_open_leaves_the_first() -> None:
         (wire.Open(0, [], wire.Raw(b"\x01")), "AttributeError"),
         (wire.Open(0, [], PLAIN, b"no snapshot"), None),
         (wire.Open(0, [], PLAIN, wire.encode_plain({"detok": 1})), "SnapshotError"),
-        (wire.Open(0, [], PLAIN, None, [1, 2], {0: wire.Extra("stop")}), None),
-        (wire.Open(0, [], PLAIN, None, [[1], [2]], {1: wire.Extra("never")}), "OptionError"),
+        (wire.Open(0, [], PLAIN, None, [1, 2], {0: wire.Extra(None, "stop")}), None),
+        (wire.Open(0, [], PLAIN, None, [[1], [2]], {1: wire.Extra(None, "never")}), "OptionError"),
     ],
 )
 def test_open_that_cannot_be_fails_alone(bad: wire.Open, kind: str | None) -> None:

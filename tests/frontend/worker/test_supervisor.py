@@ -150,7 +150,7 @@ def test_sigterm_hands_requests_back(place: str) -> None:
         while client.sessions == 1 and taken < len(IDS):
             text += client.step([("a", IDS[taken : taken + 1], None, None, None)])[0][1].text
             taken += 1
-        text += client.step([("a", IDS[taken:], "stop", None, None)])[0][1].text
+        text += client.step([("a", IDS[taken:], None, "stop", None)])[0][1].text
         assert text == TOKENIZER.decode(IDS)
         after = samples(scrape(place))
         assert after["detok_worker_restarts"] == 1
@@ -167,7 +167,7 @@ def test_stuck_worker_is_killed(place: str) -> None:
             (pid,) = client.pids
             assert pid is not None
             os.kill(pid, signal.SIGSTOP)
-            text += client.step([("a", IDS[50:], "stop", None, None)])[0][1].text
+            text += client.step([("a", IDS[50:], None, "stop", None)])[0][1].text
             assert text == TOKENIZER.decode(IDS)
             assert client.pids != [pid]
         assert supervisor.stdout is not None

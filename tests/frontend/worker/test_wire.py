@@ -33,7 +33,7 @@ def test_step_has_the_shape_of_the_documentation() -> None:
         3,
         [7, 8],
         [5, [6, 9]],
-        {1: wire.Extra("stop", 2)},
+        {1: wire.Extra(None, "stop", 2)},
         [wire.Open(7, [1, 2], wire.Raw(msgspec.msgpack.encode({"stop": ["x"]})))],
         [3],
         [8],
@@ -159,4 +159,4 @@ def test_logprobs_survive() -> None:
 def test_row_of_one_id() -> None:
     """One id may stand without its array."""
     assert row_of(5, None) == ([5], None, None, None)
-    assert row_of([5, 6], wire.Extra("length", 6, [-1.0, None])) == ([5, 6], [-1.0, None], "length", 6)
+    assert row_of([5, 6], wire.Extra([-1.0, None], "length", 6)) == ([5, 6], [-1.0, None], "length", 6)

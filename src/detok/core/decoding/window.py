@@ -1,5 +1,5 @@
 """
-The window algorithms: streams over a tokenizer of which nothing is known but its one-shot decode.
+The window algorithm: streams over a tokenizer of which nothing is known but its one-shot decode.
 
 A window of ids is decoded again at every step. Its first ids, up to the offset ``read``, are *context*: their text is out. What
 the whole window decodes to beyond the length of what the context decodes to is the new text. If it is empty, or ends in U+FFFD
@@ -7,9 +7,8 @@ as an incomplete character does, it is *held*; otherwise it is *committed*: give
 context.
 
 The algorithm is that of text-generation-inference, which vLLM (``detokenize_incrementally``, offsets ``prefix`` and ``read``)
-and SGLang (``DetokenizerManager``, offsets ``surr`` and ``read``, and a third one, ``sent``) took over. Here it is written anew
-from what they do, with two differences, both where they lose text or time: `finish` gives out what is held, and a hold has a
-limit.
+and SGLang (``DetokenizerManager``, offsets ``surr`` and ``read``) took over. Here it is written anew from what they do, with two
+differences, both where they lose text or time: `finish` gives out what is held, and a hold has a limit.
 
 It is a guess, not a proof. The length of the context's text says where the new text begins only while the context decodes to the
 same text inside the window; U+FFFD says that a character is incomplete only where it stands for nothing else. ``detok check
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple, Protocol, SupportsIndex
 
 from ...errors import UnknownTokenId
 from ...ids import as_id, as_sequence
-from ..options import DecodeOptions
+from ..options import DecodeOptions, check_at_least
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Vocabulary
 from .automaton import Decoding, IdleTexts, Node
@@ -32,12 +31,10 @@ from .joiners import NOTHING, Held
 
 __all__ = [
     "Decode",
-    "PrintableWindow",
     "Unremembered",
     "Window",
     "WindowState",
     "WindowSteps",
-    "find_printable",
     "join_segments",
 ]
 
@@ -45,14 +42,14 @@ Decode = Callable[[Sequence[int]], str]
 """A one-shot decode of ids that the vocabulary has, with the options already decided."""
 
 LOOKBACK = 5
-"""So many ids of a prompt are the first context (vLLM's INITIAL_INCREMENTAL_DETOKENIZATION_OFFSET, SGLang's of the same name)."""
+"""Maximum ids of a prompt in the first context (vLLM's INITIAL_INCREMENTAL_DETOKENIZATION_OFFSET, SGLang's of the same name)."""
 
-PROMPT_TAIL = LOOKBACK + 2
-"""So many are looked at, since some of them may be specials that are skipped (vLLM's convert_prompt_ids_to_tokens)."""
+MORE_TAIL = 2
+"""Ids of a prompt looked at beyond those, as some may be specials that are skipped (vLLM's convert_prompt_ids_to_tokens)."""
 
 MAX_HELD = 64
 """
-So many ids are held at most; then they are committed whatever they decode to.
+Maximum ids that are held; then they are committed whatever they decode to.
 
 The originals have no limit, so that a run of U+FFFD costs the square of its length. A character has at most four tokens, one a
 byte.
@@ -62,7 +59,7 @@ INCOMPLETE = "the window ends in U+FFFD"
 
 
 class WindowState(NamedTuple):
-    """Where a window stands."""
+    """Where a window is."""
 
     ids: tuple[int, ...] = ()
     """The context, and behind it the ids whose text is held."""
@@ -72,9 +69,6 @@ class WindowState(NamedTuple):
 
     context: str = ""
     """What the context decodes to."""
-
-    sent: int = 0
-    """So many characters of the held text are out (`PrintableWindow`)."""
 
 
 class WindowSteps(Decoding, Protocol):
@@ -95,9 +89,26 @@ class Window:
         vocabulary: Says which ids there are, and which of them are special.
         decode: The tokenizer's own one-shot decode.
         options: Of them, `skip_special_tokens` and `unknown_ids` are heeded here; the others are the decode's.
+        lookback: Maximum ids of a prompt in the first context.
+        prompt_tail: Ids at the end of a prompt that are looked at for them; by default two more than `lookback`.
+
+    Raises:
+        OptionError: One of the two numbers is no integer of at least 0.
     """
 
-    def __init__(self, vocabulary: Vocabulary, decode: Decode, options: DecodeOptions) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        decode: Decode,
+        options: DecodeOptions,
+        *,
+        lookback: int = LOOKBACK,
+        prompt_tail: int | None = None,
+    ) -> None:
+        check_at_least("lookback", lookback, 0)
+        self._lookback = lookback
+        self._prompt_tail = lookback + MORE_TAIL if prompt_tail is None else prompt_tail
+        check_at_least("prompt_tail", self._prompt_tail, 0)
         self.options = options
         self._vocabulary = vocabulary
         self._decode = decode
@@ -116,12 +127,12 @@ class Window:
         state = state._replace(ids=(*state.ids, token_id))
         new = self._new_text(state)
         if (not new or new.endswith(REPLACEMENT)) and len(state.ids) - state.read <= MAX_HELD:
-            return self._hold(state, new)
-        return new[state.sent :], self._commit(state)
+            return "", state
+        return new, self._commit(state)
 
     def finish(self, state: WindowState) -> str:
         """Return what is held, whatever it ends in. The originals drop it (vLLM), or have it sent by their caller (SGLang)."""
-        return self._new_text(state)[state.sent :]
+        return self._new_text(state)
 
     def held(self, state: WindowState) -> Held:
         """Return what is held, and why."""
@@ -130,9 +141,10 @@ class Window:
 
     def behind(self, prompt_ids: Sequence[SupportsIndex]) -> WindowState:
         """Return the state behind a prompt: its last few ids are context. Without a prompt there is none."""
-        tail = range(max(0, len(prompt_ids) - PROMPT_TAIL), len(prompt_ids))
+        tail = range(max(0, len(prompt_ids) - self._prompt_tail), len(prompt_ids))
         ids = [as_id(prompt_ids[position], where="prompt_ids", position=position) for position in tail]
-        return self._state([token_id for token_id in ids if self._enters(token_id)][-LOOKBACK:])
+        known = [token_id for token_id in ids if self._enters(token_id)]
+        return self._state(known[max(0, len(known) - self._lookback) :])
 
     def _enters(self, token_id: int) -> bool:
         """Whether an id gets into the window."""
@@ -146,62 +158,12 @@ class Window:
             return ""
         return self._decode(state.ids)[len(state.context) :]
 
-    def _hold(self, state: WindowState, new: str) -> tuple[str, WindowState]:
-        return "", state
-
     def _commit(self, state: WindowState) -> WindowState:
         """Make context of the ids whose text is out; where there are none, nothing changes."""
         return self._state(state.ids[state.read :]) if len(state.ids) > state.read else state
 
     def _state(self, ids: Sequence[int]) -> WindowState:
         return WindowState(tuple(ids), len(ids), self._decode(ids)) if ids else WindowState()
-
-
-class PrintableWindow(Window):
-    """
-    SGLang's window of three offsets: during a hold, what can hardly change any more is sent already.
-
-    How much was sent is remembered as a number of characters, as in the original: if the held text comes out different after
-    all, what was sent stays wrong, and if it comes out shorter, some of it is sent twice.
-    """
-
-    def _hold(self, state: WindowState, new: str) -> tuple[str, WindowState]:
-        text = find_printable(new)
-        return text[state.sent :], state._replace(sent=len(text))
-
-
-def find_printable(text: str) -> str:
-    """
-    Return the beginning of a held text that may be shown, by the rules of text-generation-inference.
-
-    All of it if it ends a line or in a Chinese character; all but the last character if that stands behind a Chinese one;
-    otherwise all up to the last space, so that no word is shown before its end.
-
-    >>> [find_printable(text) for text in ("two wor", "line\\n", "漢字", "漢字x", "漢字xy")]
-    ['two ', 'line\\n', '漢字', '漢字', '']
-    """
-    if text.endswith("\n") or _is_chinese(text[-1:]):
-        return text
-    if _is_chinese(text[-2:-1]):
-        return text[:-1]
-    return text[: text.rfind(" ") + 1]
-
-
-def _is_chinese(character: str) -> bool:
-    return bool(character) and any(first <= ord(character) <= last for first, last in _CHINESE)
-
-
-# The blocks of CJK ideographs, as BERT's tokenizer lists them. Kana, Hangul and later extensions are not among them.
-_CHINESE = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
 
 
 def join_segments(tokens: Iterable[str], *, added: Collection[str], to_string: Callable[[list[str]], str], spaces: bool) -> str:

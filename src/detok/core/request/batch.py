@@ -131,7 +131,7 @@ class BatchDecoder:
     def _fed(self, request: RequestDecoder, *row: Any) -> RequestOutput:
         """Return what a request gives for a row; if the row is refused, all that the request held, and the error."""
         try:
-            return request._feed(*row)
+            return request.feed(*row)
         except DetokError as error:
             refused: DetokError = error  # and the request is as before
         except Exception as error:  # a fault of detok's own, or of a foreign tokenizer: the request's state is not to be trusted

@@ -93,10 +93,11 @@ class CompiledRequest:
             plain: What `Follower.plain` gave; empty values for the beginning.
         """
         if name == LogprobCollector.__name__:
-            return LogprobCollector(self._facts, self.options.after_stop == "keep", *plain)
+            return LogprobCollector(self._facts, *plain)
         segmenter, state, tokens = plain
         turn = None if self.turn is None else turn_parser(self.turn, state)
-        return SegmentFollower(self._facts, Segmenter(*segmenter), shows=self.options.segments, turn=turn, tokens=PartTokens(*tokens))
+        shows = self.options.segments
+        return SegmentFollower(self._facts, Segmenter(*segmenter), shows=shows, turn=turn, tokens=PartTokens(*tokens))
 
     def ended_by(self, token_id: int, stop_reason: str | int | None) -> bool:
         """Whether an engine that ended with "stop" means this last id, whose text is then no part of the answer."""

@@ -27,12 +27,12 @@ MAX_ADDED_AFTER = 64
 
 NO_LOGPROB = Logprob(None)
 
+AFTER_END = -1
+"""The length of the span of a token after the end."""
+
 
 class Follower(Protocol):
     """Goes along with the tokens of a request."""
-
-    keeps_tokens: bool
-    """Whether tokens after the end stay, as ``after_stop="keep"`` wants of logprobs."""
 
     def step(self, before: Node, token_id: int, logprob: Logprob) -> None:
         """Take a token: the stream's node before it, its id, and what the engine says of it."""
@@ -44,6 +44,10 @@ class Follower(Protocol):
 
     def drop(self, count: int) -> None:
         """Leave out the last tokens: a stop cut them."""
+        ...
+
+    def pass_end(self, count: int) -> None:
+        """Learn that the last ``count`` tokens come after the end and stay, with ``after_stop="keep"``: no text is theirs."""
         ...
 
     def take(self, output: RequestOutput) -> None:
@@ -110,16 +114,14 @@ class LogprobCollector:
 
     Args:
         facts: Of the vocabulary.
-        keeps_tokens: Whether tokens after the end keep theirs.
         entries, lengths, text, chars, bytes_: Where another one stood.
     """
 
-    __slots__ = ("_bytes", "_chars", "_entries", "_facts", "_lengths", "_text", "keeps_tokens")
+    __slots__ = ("_bytes", "_chars", "_entries", "_facts", "_lengths", "_text")
 
     def __init__(
         self,
         facts: TokenFacts,
-        keeps_tokens: bool,
         entries: Sequence[TokenLogprob] = (),
         lengths: Sequence[int] = (),
         text: str = "",
@@ -127,7 +129,6 @@ class LogprobCollector:
         bytes_: int = 0,
     ) -> None:
         self._facts = facts
-        self.keeps_tokens = keeps_tokens
         self._entries = list(entries)
         """Not given yet; their strings and offsets are still to come."""
         self._lengths = list(lengths)
@@ -138,7 +139,7 @@ class LogprobCollector:
         self._bytes = bytes_
 
     def copy(self) -> LogprobCollector:
-        return LogprobCollector(self._facts, self.keeps_tokens, *self.plain())
+        return LogprobCollector(self._facts, *self.plain())
 
     def plain(self) -> tuple[tuple[TokenLogprob, ...], tuple[int, ...], str, int, int]:
         return tuple(self._entries), tuple(self._lengths), self._text, self._chars, self._bytes
@@ -155,9 +156,12 @@ class LogprobCollector:
         self._lengths += lengths
 
     def drop(self, count: int) -> None:
-        if count and not self.keeps_tokens:
+        if count:
             del self._entries[-count:]
             del self._lengths[len(self._entries) :]
+
+    def pass_end(self, count: int) -> None:
+        self._lengths += [AFTER_END] * count
 
     def take(self, output: RequestOutput) -> None:
         """Add the entries whose part of the text is all there; at the end each has what there is of it."""
@@ -167,9 +171,9 @@ class LogprobCollector:
         for entry, length in zip(self._entries, self._lengths, strict=False):
             if not output.finished and place + length > len(self._text):
                 break
-            token = self._text[place : place + length]
-            place += length
-            top = _named(entry, token) if entry.top else ()
+            token = self._text[place : place + length] if length > 0 else ""
+            place += len(token)
+            top = entry.top if length == AFTER_END else _named(entry, token)
             given.append(
                 TokenLogprob(entry.token_id, entry.logprob, token, entry.bytes, self._chars, self._bytes, entry.rank, top)
             )
@@ -199,9 +203,9 @@ class SegmentFollower:
 
     __slots__ = ("_facts", "_segmenter", "_shows", "_tokens", "_turn")
 
-    keeps_tokens = False
-
-    def __init__(self, facts: TokenFacts, segmenter: Segmenter, *, shows: bool, turn: TurnFollower | None, tokens: PartTokens) -> None:
+    def __init__(
+        self, facts: TokenFacts, segmenter: Segmenter, *, shows: bool, turn: TurnFollower | None, tokens: PartTokens
+    ) -> None:
         self._facts = facts
         self._segmenter = segmenter
         self._shows = shows
@@ -229,6 +233,10 @@ class SegmentFollower:
     def drop(self, count: int) -> None:
         self._segmenter.drop(count)
         self._tokens.drop(count)
+
+    def pass_end(self, count: int) -> None:
+        self._tokens.drop(count)
+        self._segmenter.drop(count)  # an event after the end of the text has no place in it
 
     def take(self, output: RequestOutput) -> None:
         """Add the segments that are certain now, and what of each channel is."""

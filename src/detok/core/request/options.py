@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 from ...errors import OptionError
 from ...ids import as_ids
@@ -37,6 +37,8 @@ class RequestOptions(DecodeOptions):
         TokenTypeError: A stop token id is no integer.
         MissingExtra: `stop_regex` without the library ``regex``.
     """
+
+    OF: ClassVar[str] = "a request"
 
     stop: str | Iterable[str] = ()
     """The text ends before the first of these that completes in it. Literal, in any script, over any number of tokens."""
@@ -126,24 +128,6 @@ class RequestOptions(DecodeOptions):
     def decoding(self) -> DecodeOptions:
         """The options that concern the text alone."""
         return DecodeOptions(**{field.name: getattr(self, field.name) for field in fields(DecodeOptions)})
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> RequestOptions:
-        """
-        Return the options of these keywords.
-
-        Raises:
-            OptionError: There is no such option.
-        """
-        known = [field.name for field in fields(cls)]
-        for option, value in options.items():
-            if option not in known:
-                from difflib import get_close_matches  # only needed for the error
-
-                close = get_close_matches(option, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-                _refuse(option, value, f"a request has no such option; {hint}")
-        return cls(**options)
 
     def as_dict(self) -> dict[str, Any]:
         """The options as plain data, for a snapshot."""

@@ -200,10 +200,13 @@ class RequestDecoder:
         self._spans, self._followers = other._spans, other._followers
 
     def _usual(self, ids: Sequence[int]) -> list[Move]:
-        """Return the moves of these ids from here if all are usual, else nothing. Changes nothing."""
+        """Return the moves of these ids from here, if all are usual; else nothing."""
+        if len(ids) > self._room - len(self._recent):
+            self._catch_up()
+            self._stand()
         compiled, place = self._compiled, self._place
         moves: list[Move] = []
-        if len(ids) <= self._room - len(self._recent):
+        if len(ids) <= self._room:
             for token_id in ids:
                 move = place.moves.get(token_id) or compiled.places.learn(place, token_id, compiled.search)
                 if move is None:
@@ -354,8 +357,9 @@ class RequestDecoder:
             if self._spans:
                 cut = self._spans.cut(self._spans.first_with(found.after + shown))
                 kept -= cut
-                for follower in self._followers:
-                    follower.drop(cut)
+                if self._compiled.options.after_stop == "cut":
+                    for follower in self._followers:
+                        follower.drop(cut)
             self._stop("stop", found.reason, kept)
         return out
 
@@ -391,7 +395,7 @@ class RequestDecoder:
         if self._end is not None:
             self._say_end(output, self._end, taken)
             if self._compiled.options.after_stop == "keep":
-                self._keep_rest(self._end, ids[taken:], entries[taken:])
+                self._pass_end(self._end, ids[taken:], entries[taken:])
         for follower in self._followers:
             follower.take(output)
         return output
@@ -412,16 +416,15 @@ class RequestDecoder:
         if after > taken:
             output.retracted_tokens = after - taken
 
-    def _keep_rest(self, end: End, ids: Sequence[int], entries: Sequence[Logprob]) -> None:
-        """Keep the logprobs of tokens after the end, although nothing of the text is theirs."""
-        keeping = [follower for follower in self._followers if follower.keeps_tokens]
+    def _pass_end(self, end: End, ids: Sequence[int], entries: Sequence[Logprob]) -> None:
+        """Tell the followers of the tokens after the end."""
         node = self._last
         for token_id, entry in zip(ids, entries, strict=True):
-            for follower in keeping:
+            for follower in self._followers:
                 follower.step(node, token_id, entry)
             _, node = node.machine.advance(node, token_id)
-        for follower in keeping:
-            follower.decide([0] * (self._count - end.kept + len(ids)))
+        for follower in self._followers:
+            follower.pass_end(self._count - end.kept + len(ids))
 
     @property
     def finished(self) -> bool:

@@ -8,10 +8,11 @@ from typing import Any, SupportsIndex
 
 from ...core.request.logprobs import as_logprobs
 from ...core.request.options import RequestOptions
+from ...core.request.output import RequestOutput
 from ...core.request.request import as_end
 from ...errors import DuplicateRequest, OptionError, UnknownRequest
 from ...ids import as_ids
-from .kept import Pace, Stream, Ticket, failed
+from .kept import Pace, Stream, Ticket
 from .link import Link
 from .payload import logprobs_to_wire
 from .wire import Extra, encode, encode_plain
@@ -84,23 +85,23 @@ class Dispatch:
         rows = _of_five(rows)
         ticket = Ticket(len(rows))
         streams = self._streams
-        for position, (request_id, token_ids, finish_reason, logprobs, stop_reason) in enumerate(rows):
+        for position, (request_id, token_ids, logprobs, finish_reason, stop_reason) in enumerate(rows):
             try:
                 stream = streams.get(request_id)
             except Exception:
                 stream = None  # what has no hash is the id of no request
             if stream is None or stream.ended:
-                ticket.outputs[position] = request_id, failed(UnknownRequest(request_id))
+                ticket.outputs[position] = request_id, RequestOutput.failed(UnknownRequest(request_id))
                 continue
             tokens: Any = None
             extra = None
-            if finish_reason is None and logprobs is None and type(token_ids) is list and len(token_ids) == 1:
+            if logprobs is None and finish_reason is None and type(token_ids) is list and len(token_ids) == 1:
                 tokens = token_ids[0]
             if type(tokens) is not int or not LEAST_ID <= tokens <= LARGEST_ID:
                 try:
-                    tokens, extra = _checked(token_ids, finish_reason, logprobs, stop_reason)
+                    tokens, extra = _checked(token_ids, logprobs, finish_reason, stop_reason)
                 except Exception as error:
-                    ticket.outputs[position] = request_id, failed(error)
+                    ticket.outputs[position] = request_id, RequestOutput.failed(error)
                     self.abort(request_id)
                     continue
             part = stream.link.gathering
@@ -221,18 +222,18 @@ def _of_five(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         if set(map(len, rows)) <= {5}:
             return rows
     position = next(place for place, row in enumerate(rows) if not isinstance(row, Sized) or len(row) != 5)
-    accepted = "it has a request id, token ids, a finish reason, logprobs and a stop reason"
+    accepted = "it has a request id, token ids, logprobs, a finish reason and a stop reason"
     raise OptionError(option=f"rows[{position}]", value=rows[position], accepted=accepted)
 
 
-def _checked(token_ids: Any, finish_reason: Any, logprobs: Any, stop_reason: Any) -> tuple[list[int], Extra | None]:
+def _checked(token_ids: Any, logprobs: Any, finish_reason: Any, stop_reason: Any) -> tuple[list[int], Extra | None]:
     """Return a row as the wire has it, or raise what is wrong with it."""
     ids = list(map(_bounded, as_ids(token_ids)))
-    if finish_reason is None and logprobs is None and stop_reason is None:
+    if logprobs is None and finish_reason is None and stop_reason is None:
         return ids, None
     finish_reason, stop_reason = as_end(finish_reason, stop_reason)
     plain = None if logprobs is None else logprobs_to_wire(as_logprobs(logprobs, len(ids)))
-    extra = Extra(finish_reason, stop_reason, plain)
+    extra = Extra(plain, finish_reason, stop_reason)
     encode(extra)
     return ids, extra
 

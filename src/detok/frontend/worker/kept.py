@@ -10,20 +10,13 @@ from ...core.request.output import RequestOutput
 from . import wire
 from .wire import Extra
 
-__all__ = ["Outputs", "Pace", "Part", "Stream", "Ticket", "Tokens", "failed"]
+__all__ = ["Outputs", "Pace", "Part", "Stream", "Ticket", "Tokens"]
 
 Tokens = int | list[int]
 """The ids of a row; one alone stands for itself."""
 
 Outputs = list[tuple[Hashable, RequestOutput]]
 """With the ids of their requests."""
-
-
-def failed(error: Exception) -> RequestOutput:
-    """Return the output of a row that cannot be, or of a request that ended without one."""
-    output = RequestOutput()
-    output.finish_reason, output.error = "error", error
-    return output
 
 
 class Ticket:

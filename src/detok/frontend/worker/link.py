@@ -19,7 +19,7 @@ from itertools import islice
 from ...core.request.output import RequestOutput
 from ...errors import RequestExpired, RequestFailed, WireError, WorkerError
 from . import wire
-from .kept import Outputs, Pace, Part, Stream, Ticket, failed
+from .kept import Outputs, Pace, Part, Stream, Ticket
 from .payload import output_from_wire
 
 __all__ = ["Link", "LinkState"]
@@ -343,7 +343,7 @@ class Link:
             outputs[part.positions[index]] = stream.request_id, output
         if part.error is not None:
             (stream,) = part.streams
-            outputs[part.positions[0]] = stream.request_id, failed(part.error)
+            outputs[part.positions[0]] = stream.request_id, RequestOutput.failed(part.error)
             self._finished.append(stream.request_id)
 
     def _error_of(self, failure: wire.Failure) -> Exception:
@@ -354,7 +354,7 @@ class Link:
     def _end(self, stream: Stream, error: Exception) -> None:
         stream.ended = True
         del self.streams[stream.slot]
-        self._ended.append((stream.request_id, failed(error)))
+        self._ended.append((stream.request_id, RequestOutput.failed(error)))
 
     def _lose(self, stream: Stream, now: float) -> None:
         """The worker has a request no longer."""

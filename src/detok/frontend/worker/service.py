@@ -215,8 +215,8 @@ class Service:
         keys = [base + slot for slot in step.slots]
         if step.extras:
             taken = [row_of(tokens, step.extras.get(index)) for index, tokens in enumerate(step.tokens)]
-            rows = [(key, ids, reason, logprobs, stop) for key, (ids, logprobs, reason, stop) in zip(keys, taken, strict=True)]
-            lists = [row[1] for row in rows]
+            rows = [(key, *row) for key, row in zip(keys, taken, strict=True)]
+            lists = [row[0] for row in taken]
         else:
             lists = [[tokens] if isinstance(tokens, int) else tokens for tokens in step.tokens]
             rows = [(key, ids, None, None, None) for key, ids in zip(keys, lists, strict=True)]

@@ -58,8 +58,7 @@ class States:
             self._batch.adopt(key, self._restored(opening.snapshot))
         self._used[key] = now
         for index, tokens in enumerate(opening.tokens):
-            ids, logprobs, finish_reason, stop_reason = row_of(tokens, opening.extras.get(index))
-            (output,) = self._batch.step([(key, ids, finish_reason, logprobs, stop_reason)])
+            (output,) = self._batch.step([(key, *row_of(tokens, opening.extras.get(index)))])
             if output.finish_reason is not None:
                 del self._used[key]
                 raise output.error or RequestFinished(output.finish_reason)

@@ -44,7 +44,7 @@ __all__ = [
     "encode_plain",
 ]
 
-VERSION = 1
+VERSION = 2
 
 # A step of 4,096 rows has 100 KB; what makes frames long are prompts and snapshots of requests that are opened in it.
 DEFAULT_MAX_FRAME = 64 << 20
@@ -63,10 +63,11 @@ Slot = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 class Extra(msgspec.Struct, array_like=True, frozen=True):
     """What a row has beside its ids, if it has anything."""
 
-    finish_reason: str | None = None
-    stop_reason: int | str | None = None
     logprobs: list[Any] | None = None
     """One for each id: a number, nil, or ``[logprob, rank, [[token id, logprob], ...]]``."""
+
+    finish_reason: str | None = None
+    stop_reason: int | str | None = None
 
 
 class Open(msgspec.Struct, array_like=True):

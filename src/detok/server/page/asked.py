@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ...core.options import ByteFallbackMode, Strategy
+from ...core.options import ByteFallbackMode
 from ...errors import OptionError
+from ...inspection.strategies import Strategy
 
 __all__ = ["LIMITS", "MAX_BODY", "MAX_TOKENS", "TraceAsked", "asked"]
 

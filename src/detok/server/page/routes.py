@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from ...core.options import Strategy
 from ...errors import DetokError, MissingExtra, OptionError
+from ...inspection.strategies import COMPARED
 from ...tokenizers import Tokenizer
 
 try:
@@ -86,8 +86,7 @@ async def _setup(tokenizers: Mapping[str, Tokenizer], has: Mapping[str, bool], _
         {"name": name, "description": tokenizer.description, "vocab_size": tokenizer.vocab_size}
         for name, tokenizer in tokenizers.items()
     ]
-    strategies = [strategy for strategy in get_args(Strategy) if strategy != "exact"]
-    return _json({"tokenizers": offered, "examples": examples(), "strategies": strategies, "limits": LIMITS, **has})
+    return _json({"tokenizers": offered, "examples": examples(), "strategies": COMPARED, "limits": LIMITS, **has})
 
 
 async def _trace(tokenizers: Mapping[str, Tokenizer], request: Request) -> Response:

@@ -12,6 +12,7 @@ from tokenizers.decoders import DecodeStream
 
 import detok
 from detok.inspection import hostile_ids
+from detok.inspection.strategies import by_strategy, open_stream
 from tests.support.handmade import METASPACE, WORDPIECE, handmade, make
 from tests.support.vocabularies import load_tokenizer, real
 
@@ -40,7 +41,12 @@ def assert_same(library: tokenizers.Tokenizer, tokenizer: detok.Tokenizer, lists
         rng = Random(number)
         ids = hostile_ids(rng, tokenizer, rng.randint(0, 20))
         place, skips = rng.choice((0, rng.randint(0, len(ids)))), rng.random() < 0.5
-        stream = tokenizer.stream(ids[:place], skip_special_tokens=skips, strategy="decodestream")
+        stream = open_stream(
+            tokenizer,
+            "decodestream",
+            ids[:place],
+            skip_special_tokens=skips,
+        )
         expected = by_vllm(library, ids[:place], ids[place:], skips=skips)
         assert list(map(stream.step, ids[place:])) == expected, ids
 
@@ -63,7 +69,7 @@ def test_an_invalid_prefix_is_recovered_from() -> None:
     tokenizer = detok.load(make({"type": "ByteFallback"}, ["<0xE3>", "<0x81>", "<0x82>", "<0xFF>", "x"]))
     ids = [0, 1, 2, 3, 4]
     assert tokenizer.decode(ids) == "\ufffd\ufffd\ufffd\ufffdx"
-    stream = tokenizer.stream(strategy="decodestream")
+    stream = open_stream(tokenizer, "decodestream")
     assert [*map(stream.step, ids), stream.finish()] == ["", "", "あ", "", "x", ""]
     assert not stream.exact
 
@@ -71,41 +77,50 @@ def test_an_invalid_prefix_is_recovered_from() -> None:
 def test_ids_that_the_library_does_not_take_are_swallowed() -> None:
     """As vLLM swallows its OverflowError and TypeError; in a prompt too."""
     tokenizer = handmade("Metaspace")[1]
-    stream = tokenizer.stream([-1, 1 << 40, 1], strategy="decodestream")
+    stream = open_stream(
+        tokenizer,
+        "decodestream",
+        [-1, 1 << 40, 1],
+    )
     assert [*map(stream.step, [-1, 1 << 40, 1 << 70, 999, 1]), stream.finish()] == ["", "", "", "", " a", ""]
 
 
 def test_finish_gives_what_is_held() -> None:
     """The one difference: vLLM loses it."""
     tokenizer = detok.load(make({"type": "ByteFallback"}, ["<0xC3>", "<0xA9>", "a"]))
-    stream = tokenizer.stream(strategy="decodestream")
+    decoder = by_strategy(tokenizer, "decodestream")
+    stream = decoder.stream()
     assert [stream.step(2), stream.step(0)] == ["a", ""]
     assert (stream.held, stream.held_because) == ("\ufffd", "the window ends in U+FFFD")
     assert stream.copy().finish() == "\ufffd"
-    restored = tokenizer.restore(json.loads(json.dumps(stream.snapshot())))
+    restored = decoder.restore(json.loads(json.dumps(stream.snapshot())))
     assert [restored.step(1), restored.held, restored.held_because, restored.finish()] == ["é", "", "", ""]
-    assert tokenizer.restore(restored.snapshot()).finished
+    assert decoder.restore(restored.snapshot()).finished
 
 
 def test_unknown_ids_are_treated_as_the_options_say() -> None:
     """They give nothing, U+FFFD behind what is held, or an error, also in a prompt."""
     tokenizer = detok.load(make({"type": "ByteFallback"}, ["<0xC3>", "<0xA9>", "a"]))
-    stream = tokenizer.stream(strategy="decodestream", unknown_ids="replace")
+    stream = open_stream(tokenizer, "decodestream", unknown_ids="replace")
     assert [stream.step(token_id) for token_id in (2, 0, 9, 9, 2)] == ["a", "", "\ufffd\ufffd", "\ufffd", "a"]
-    stream = tokenizer.stream([9], strategy="decodestream")
+    stream = open_stream(
+        tokenizer,
+        "decodestream",
+        [9],
+    )
     assert [stream.step(token_id) for token_id in (0, 9, 1)] == ["", "", "é"]
     with pytest.raises(detok.UnknownTokenId):
-        tokenizer.stream(strategy="decodestream", unknown_ids="error").step(9)
+        open_stream(tokenizer, "decodestream", unknown_ids="error").step(9)
     with pytest.raises(detok.UnknownTokenId):
-        tokenizer.stream([2, 9], strategy="decodestream", unknown_ids="error")
+        open_stream(tokenizer, "decodestream", [2, 9], unknown_ids="error")
 
 
 def test_neighbouring_added_tokens_have_no_space_between_them() -> None:
     """What vLLM puts in place of the library's text with `spaces_between_special_tokens=False`."""
     tokenizer = detok.load(make(WORDPIECE, ["a", "<x>", "<y>"], special=["<x>", "<y>"]))
     ids = [0, 1, 2, 1, 0]
-    assert tokenizer.decode(ids, False, strategy="decodestream") == "a <x> <y> <x> a"
-    assert tokenizer.decode(ids, False, strategy="decodestream", spaces_between_special_tokens=False) == "a <x><y><x> a"
+    assert by_strategy(tokenizer, "decodestream").decode(ids, False) == "a <x> <y> <x> a"
+    assert by_strategy(tokenizer, "decodestream").decode(ids, False, spaces_between_special_tokens=False) == "a <x><y><x> a"
 
 
 def test_other_errors_of_the_library_come_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,4 +137,4 @@ def test_other_errors_of_the_library_come_out(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("tokenizers.decoders.DecodeStream", Broken)
     with pytest.raises(RuntimeError, match="broken"):
-        detok.load(make(METASPACE, ["a"])).stream(strategy="decodestream").step(0)
+        open_stream(detok.load(make(METASPACE, ["a"])), "decodestream").step(0)

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
-from ..core.decoding.joiners import NOTHING, Held
-from ..core.decoding.window import INCOMPLETE
-from ..core.options import DecodeOptions
-from ..core.utf8 import REPLACEMENT
-from ..core.vocabulary import Vocabulary
-from ..errors import UnknownTokenId
-from ..ids import as_id
+from ...core.decoding.joiners import NOTHING, Held
+from ...core.decoding.window import INCOMPLETE
+from ...core.options import DecodeOptions
+from ...core.utf8 import REPLACEMENT
+from ...core.vocabulary import Vocabulary
+from ...errors import UnknownTokenId
+from ...ids import as_id
 
 if TYPE_CHECKING:
     import tokenizers
@@ -44,12 +44,17 @@ class LibraryStream:
         tokenizer: The library's own.
         vocabulary: Says which ids there are, and which of them are added.
         options: Decided.
+        recovers: Whether a stream that fails with "Invalid prefix encountered" is opened again, without context, and given the
+            id once more. If not, the library's error comes out, and the state is as before.
     """
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, vocabulary: Vocabulary, options: DecodeOptions) -> None:
+    def __init__(
+        self, tokenizer: tokenizers.Tokenizer, vocabulary: Vocabulary, options: DecodeOptions, *, recovers: bool = True
+    ) -> None:
         from tokenizers.decoders import DecodeStream
 
         self.options = options
+        self._recovers = recovers
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._open = DecodeStream
@@ -72,7 +77,7 @@ class LibraryStream:
         except (OverflowError, TypeError):
             return "", place
         except Exception as error:  # the library has no class for it, so that only the message tells
-            if not str(error).startswith(INVALID_PREFIX):
+            if not self._recovers or not str(error).startswith(INVALID_PREFIX):
                 raise
             before = since = ()
             text = self._step((), (token_id,))
