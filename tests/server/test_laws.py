@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import detok
-from detok.core.request.channels import CHANNEL_TABLES
+from detok.core.request.formats import TURN_FORMATS
 from detok.engines.replay import ReplayEngine
 from tests.server.support import TOKENIZER, ask, ids_of, model, running
 
@@ -62,7 +62,7 @@ def test_completion_is_the_same_streamed_and_not(ids: list[int], options: dict[s
 def test_chat_is_the_same_streamed_and_not(ids: list[int], options: dict[str, Any], step: int, channels: str | None) -> None:
     """Content, reasoning and calls, which are but for their ids."""
     body = {"messages": [{"role": "user", "content": "?"}], **options}
-    settings = {} if channels is None else {"channels": CHANNEL_TABLES[channels]}
+    settings = {} if channels is None else {"channels": TURN_FORMATS[channels]}
     events, whole = asyncio.run(_both("/v1/chat/completions", ids, body, step, **settings))
     message = whole["choices"][0]["message"]
     deltas = [event["choices"][0]["delta"] for event in events[:-1]]

@@ -85,10 +85,10 @@ def _delimiters(where: str, value: object, *, ids: bool) -> tuple[str | int, ...
     given = (value,) if isinstance(value, (str, int)) else value
     if isinstance(given, Sequence):
         made = tuple(one if isinstance(one, str) or not ids else as_id(one, where=where) for one in given)
-        if all(one if isinstance(one, str) else ids for one in made):
+        if all(one and not one[0].isspace() if isinstance(one, str) else ids for one in made):
             return made
     kind = "texts or token ids" if ids else "texts"
-    raise OptionError(option=where, value=value, accepted=f"it is a list of {kind}, none of them empty")
+    raise OptionError(option=where, value=value, accepted=f"it is a list of {kind}; none is empty or begins with white space")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +251,9 @@ def _half(name: str, kind: type, table: Mapping[str, Any]) -> Any:
     value = table.get(name)
     if value is None or isinstance(value, kind):
         return value
-    if isinstance(value, str) and value in TURN_FORMATS and TURN_FORMATS[value].layout != HARMONY:
-        return getattr(TURN_FORMATS[value], name)
+    named = TURN_FORMATS.get(value) if isinstance(value, str) else None
+    if named is not None and getattr(named, name) is not None:
+        return getattr(named, name)
     if isinstance(value, Mapping):
         rows = dict(value)
         base = rows.pop("like", None)
