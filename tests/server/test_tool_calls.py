@@ -41,5 +41,7 @@ def test_id_of_the_model_is_the_calls() -> None:
 def test_reasoning_may_be_left_out() -> None:
     """It is counted all the same."""
     fields = MessageDeltas(reasoning=False)
-    assert fields.feed([ChannelDelta("reasoning", "hm", 0, tokens=2), ChannelDelta("content", "a", 1, tokens=1)]) == [{"content": "a"}]
+    assert fields.feed([ChannelDelta("reasoning", "hm", 0, tokens=2), ChannelDelta("content", "a", 1, tokens=1)]) == [
+        {"content": "a"}
+    ]
     assert fields.reasoning_tokens == 2

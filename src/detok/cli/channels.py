@@ -57,7 +57,9 @@ def _facts(name: str) -> dict[str, Any]:
         "models": FORMAT_MODELS[name],
         "reasoning": is_harmony or turn.reasoning is not None,
         "tools": is_harmony or turn.tools is not None,
-        "tool_call_parsers": [one for one, of in TOOL_PARSERS.items() if is_harmony == (of == HARMONY) and _same(of, name, "tools")],
+        "tool_call_parsers": [
+            one for one, of in TOOL_PARSERS.items() if is_harmony == (of == HARMONY) and _same(of, name, "tools")
+        ],
         "reasoning_parsers": [
             one for one, of in REASONING_PARSERS.items() if is_harmony == (of == HARMONY) and _same(of, name, "reasoning")
         ],

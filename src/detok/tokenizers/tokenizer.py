@@ -180,7 +180,7 @@ class Tokenizer(Decoder):
     def parse_turn(
         self,
         ids: Sequence[int],
-        format: str | TurnFormat = "auto",  # noqa: A002, it is what it is called
+        format: str | TurnFormat = "auto",
         *,
         prompt_ids: Sequence[int] = (),
         tools: Sequence[Mapping[str, Any]] | None = None,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
-from detok import TURN_FORMATS, ChannelDelta, ReasoningFormat, ToolFormat, TurnFormat
+from detok import TURN_FORMATS, ReasoningFormat, ToolFormat, TurnFormat
 from detok.core.request.turns import turn_parser
 from tests.support.handmade import make
 

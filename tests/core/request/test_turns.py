@@ -1,4 +1,5 @@
-"""Every format on well-formed, cut-off, nested, misspelt and merely mentioned markup: nothing is lost, and nothing depends on pieces."""
+"""Every format on well-formed, cut-off, nested, misspelt and merely mentioned markup: nothing is lost, and nothing depends on
+pieces."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ CALLING = [name for name in NAMES if name != "think"]
 @st.composite
 def calls(draw: st.DrawFn, name: str, least: int = 1) -> list[tuple[str, Arguments]]:
     """Calls of tools that the request has."""
-    one = st.one_of(st.tuples(st.just("f"), arguments(tagged=name in TAGGED)), st.just(("g_2", {})))
+    one: st.SearchStrategy[tuple[str, Arguments]] = st.one_of(
+        st.tuples(st.just("f"), arguments(tagged=name in TAGGED)), st.tuples(st.just("g_2"), st.just({}))
+    )
     return draw(st.lists(one, min_size=least, max_size=3))
 
 
@@ -38,7 +41,12 @@ def turns(draw: st.DrawFn, name: str) -> str:
     marks = [mark for mark in (family.opens, family.closes, *family.delimiters) if mark]
     marks += re.findall(r"<[^<>\s]+>|\[[A-Z_]+\]|```", call)
     pieces = st.one_of(
-        PLAIN_TEXT, st.just(call), st.sampled_from(marks), st.just("\n"), st.just(" "), st.sampled_from(['{"', "{", "}", "[", '"name"'])
+        PLAIN_TEXT,
+        st.just(call),
+        st.sampled_from(marks),
+        st.just("\n"),
+        st.just(" "),
+        st.sampled_from(['{"', "{", "}", "[", '"name"']),
     )
     text = "".join(draw(st.lists(pieces, min_size=1, max_size=5)))
     if draw(st.booleans()):
@@ -106,7 +114,11 @@ def test_well_formed_turns_are_read(name: str, as_tokens: bool, data: st.DataObj
     thought = data.draw(st.one_of(st.just(""), PLAIN_TEXT)) if family.opens else ""
     start = "<|start|>assistant" if name == "harmony" else ""
     text = (f"{family.opens}{thought}{family.closes}{start}" if thought else "") + before + family.write(made)
-    specials = tuple(dict.fromkeys(re.findall(r"<\|[a-z_]{3,}\|?>|<｜[^<>]+｜>|\[[A-Z_]{4,}\]|<tool_call\|>|<\|\"\|>", text))) if as_tokens else ()
+    specials = (
+        tuple(dict.fromkeys(re.findall(r"<\|[a-z_]{3,}\|?>|<｜[^<>]+｜>|\[[A-Z_]{4,}\]|<tool_call\|>|<\|\"\|>", text)))
+        if as_tokens
+        else ()
+    )
     deltas = parse(format_of(name), text, [data.draw(st.integers(1, 50))], specials)
     assert "".join(delta.text for delta in deltas if delta.channel == "reasoning") == thought
     assert "".join(delta.text for delta in deltas if delta.channel == "content") == before

@@ -147,7 +147,9 @@ FAMILIES: dict[str, Family] = {
     "llama3_json": Family(_llama_json, delimiters=("]",)),
     "llama4_pythonic": Family(_pythonic, delimiters=("]", "<|python_end|>")),
     "gemma": Family(_gemma, "<|channel>thought\n", "<channel|>", ("<tool_call|>", "<end_function_call>")),
-    "granite": Family(_granite, "Here is my thought process:", "Here is my response:", ("]", "</tool_call>", "<think>", "</think>")),
+    "granite": Family(
+        _granite, "Here is my thought process:", "Here is my response:", ("]", "</tool_call>", "<think>", "</think>")
+    ),
     "harmony": Family(_harmony, "<|channel|>analysis<|message|>", "<|end|>"),
     "think": Family(lambda calls: "", "<think>", "</think>"),
 }

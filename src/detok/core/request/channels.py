@@ -36,7 +36,8 @@ class ChannelDelta(NamedTuple):
     """Of a call: the id that the model wrote, if it wrote one."""
 
     begin: int = 0
-    """Where it begins in the text as it is written, with special tokens. That of a call's first delta is where its head begins."""
+    """Where it begins in the text as it is written, with special tokens. That of a call's first delta is where its head
+    begins."""
 
     end: int = 0
 
@@ -47,10 +48,7 @@ class ChannelDelta(NamedTuple):
 def joined_deltas(deltas: Sequence[ChannelDelta]) -> list[ChannelDelta]:
     """Return the deltas with neighbours of one part as one."""
     parts = [list(group) for _, group in groupby(deltas, attrgetter("part"))]
-    return [
-        part[0] if len(part) == 1 else _joined(part)
-        for part in parts
-    ]
+    return [part[0] if len(part) == 1 else _joined(part) for part in parts]
 
 
 def _joined(part: Sequence[ChannelDelta]) -> ChannelDelta:

@@ -214,7 +214,13 @@ class SegmentFollower:
 
     def copy(self) -> SegmentFollower:
         turn = None if self._turn is None else self._turn.copy()
-        return SegmentFollower(self._facts, Segmenter(*self._segmenter.plain()), shows=self._shows, turn=turn, tokens=PartTokens(*self._tokens.plain()))
+        return SegmentFollower(
+            self._facts,
+            Segmenter(*self._segmenter.plain()),
+            shows=self._shows,
+            turn=turn,
+            tokens=PartTokens(*self._tokens.plain()),
+        )
 
     def plain(self) -> tuple[object, ...]:
         return self._segmenter.plain(), None if self._turn is None else self._turn.state, self._tokens.plain()

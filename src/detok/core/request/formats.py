@@ -1,8 +1,8 @@
 """
 Turn formats: how a model family writes reasoning and tool calls into its output.
 
-A format is a value of two halves, either of which may be missing: delimiters of reasoning, and delimiters of tool calls with the grammar
-between them. They are combined freely, chosen by name, or written as a table of one's own.
+A format is a value of two halves, either of which may be missing: delimiters of reasoning, and delimiters of tool calls with
+the grammar between them. They are combined freely, chosen by name, or written as a table of one's own.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ class ToolFormat:
         for name in ("opens", "closes"):
             object.__setattr__(self, name, _delimiters(f"tools.{name}", getattr(self, name), ids=False))
         if self.grammar not in GRAMMARS:
-            raise OptionError(option="tools.grammar", value=self.grammar, accepted=f"it is one of {', '.join(map(repr, GRAMMARS))}")
+            raise OptionError(
+                option="tools.grammar", value=self.grammar, accepted=f"it is one of {', '.join(map(repr, GRAMMARS))}"
+            )
         if not self.opens:
             raise OptionError(option="tools.opens", value=self.opens, accepted="calls have a delimiter before them")
 
@@ -161,7 +163,9 @@ TURN_FORMATS: Mapping[str, TurnFormat] = {
     "deepseek_v31": TurnFormat(_think(), ToolFormat("deepseek_v31", *_DEEPSEEK, interrupts=False)),
     "kimi_k2": TurnFormat(_think(), ToolFormat("kimi_k2", *_KIMI)),
     "minimax": TurnFormat(_think(), ToolFormat("minimax", ("<minimax:tool_call>",), ("</minimax:tool_call>",), known_only=True)),
-    "mistral": TurnFormat(ReasoningFormat(("[THINK]", "<think>"), ("[/THINK]", "</think>")), ToolFormat("mistral", ("[TOOL_CALLS]",))),
+    "mistral": TurnFormat(
+        ReasoningFormat(("[THINK]", "<think>"), ("[/THINK]", "</think>")), ToolFormat("mistral", ("[TOOL_CALLS]",))
+    ),
     "llama3_json": TurnFormat(None, ToolFormat("llama3_json", ("<|python_tag|>",))),
     "llama4_pythonic": TurnFormat(None, ToolFormat("llama4_pythonic", ("<|python_start|>",), ("<|python_end|>",))),
     "gemma": TurnFormat(
@@ -216,8 +220,8 @@ def turn_format(value: object) -> TurnFormat | None:
     """
     Return the format of this name, of this plain data, or as it is.
 
-    Plain data has the keys ``reasoning`` and ``tools``: the name of a format, whose half is taken, or a half as a table. Other keys are
-    those of `TurnFormat`. A table of a half may say ``like`` and the name of a format, for what it does not say itself.
+    Plain data has the keys ``reasoning`` and ``tools``: the name of a format, whose half is taken, or a half as a table. Other
+    keys are those of `TurnFormat`. A table of a half may say ``like`` and the name of a format, for what it does not say itself.
 
     >>> turn_format({"reasoning": "think", "tools": {"like": "hermes", "opens": ["<call>"], "closes": ["</call>"]}}).tools.opens
     ('<call>',)
@@ -262,7 +266,9 @@ def _half(name: str, kind: type, table: Mapping[str, Any]) -> Any:
             return replace(of_base, **rows) if of_base is not None else kind(**rows)
         except TypeError:
             fields = ", ".join(kind.__dataclass_fields__)  # type: ignore[attr-defined]
-            raise OptionError(option=f"channels.{name}", value=value, accepted=f"it is a table of {fields}, or has like") from None
+            raise OptionError(
+                option=f"channels.{name}", value=value, accepted=f"it is a table of {fields}, or has like"
+            ) from None
     names = ", ".join(repr(one) for one in TURN_FORMATS if getattr(TURN_FORMATS[one], name) is not None)
     raise OptionError(option=f"channels.{name}", value=value, accepted=f"it is one of {names}, or a table")
 

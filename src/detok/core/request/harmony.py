@@ -2,11 +2,11 @@
 Follows a turn of gpt-oss: messages, each with a header that says what it is.
 
 A message is `<|start|>ROLE<|channel|>CHANNEL to=RECIPIENT <|constrain|>TYPE<|message|>TEXT<|end|>`. The prompt ends in
-`<|start|>assistant`, so the output begins inside a header. A message to a function is a call, and ends in `<|call|>`; one on the channel
-"analysis" is reasoning; any other is content.
+`<|start|>assistant`, so the output begins inside a header. A message to a function is a call, and ends in `<|call|>`; one on
+the channel "analysis" is reasoning; any other is content.
 
-Models leave parts of headers out, and change their order. What cannot be a header any more, or is longer than `MAX_HEADER`, is content
-as it is written: an answer without any header is there at once. A header after which no message comes says nothing.
+Models leave parts of headers out, and change their order. What cannot be a header any more, or is longer than `MAX_HEADER`, is
+content as it is written: an answer without any header is there at once. A header after which no message comes says nothing.
 """
 
 from __future__ import annotations
@@ -365,4 +365,6 @@ def _may_go_on(held: str) -> bool:
 
 def _says_nothing(header: str) -> bool:
     """Whether a header that was cut off had only a role, or nothing."""
-    return not header.removeprefix(START).strip() or (header.startswith(START) and header.removeprefix(START).strip() == "assistant")
+    return not header.removeprefix(START).strip() or (
+        header.startswith(START) and header.removeprefix(START).strip() == "assistant"
+    )

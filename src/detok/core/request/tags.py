@@ -1,12 +1,13 @@
 """
 Follows a turn whose format has delimiters between its parts.
 
-Models write delimiters as special tokens in one vocabulary, as plain text in another, split over tokens in a third. A `TagParser` reads
+Models write delimiters as special tokens in one vocabulary, as plain text in another, split over tokens in a third. A
+`TagParser` reads
 them by a `TurnFormat`. What it gives out is never taken back, and nothing is lost: each character is in a part, or belongs to a
 delimiter, or is white space between delimiters.
 
-What may become a delimiter or the head of a call is held until that is decided, up to `MAX_HELD` characters; then it is content as it
-is written. An example in the format "hermes", fed in four pieces:
+What may become a delimiter or the head of a call is held until that is decided, up to `MAX_HELD` characters; then it is content
+as it is written. An example in the format "hermes", fed in four pieces:
 
 | fed                  | given                         | held                      | mode      |
 | -------------------- | ----------------------------- | ------------------------- | --------- |
@@ -356,12 +357,12 @@ class _Delimiters:
         self.forced = JsonCalls((), () if tools is None else tools.closes, ("{", "[")) if is_forced else None
         self.bare = frozenset() if self.calls is None else frozenset((self.forced or self.calls).bare)
         opens, closes = ((), ()) if reasoning is None else (reasoning.opens, reasoning.closes)
-        think = dict.fromkeys(opens, _OPEN) | dict.fromkeys(closes, _CLOSE)
-        calls = {} if self.calls is None else dict.fromkeys(self.calls.opens, _CALL)
-        ends = {} if self.calls is None else dict.fromkeys(self.calls.closes, _END)
+        think: dict[str | int, str] = dict.fromkeys(opens, _OPEN) | dict.fromkeys(closes, _CLOSE)
+        calls: dict[str | int, str] = {} if self.calls is None else dict.fromkeys(self.calls.opens, _CALL)
+        ends: dict[str | int, str] = {} if self.calls is None else dict.fromkeys(self.calls.closes, _END)
         self.ids = {at: kind for at, kind in think.items() if isinstance(at, int)}
         interrupts = tools is not None and tools.interrupts
-        kinds = {
+        kinds: dict[tuple[str, bool], dict[str | int, str]] = {
             (CONTENT, False): {**think, **calls},
             # An opening delimiter may also close what was before: that of the next call is one first.
             (CONTENT, True): {**think, **ends, **calls},

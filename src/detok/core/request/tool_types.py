@@ -12,8 +12,8 @@ MAX_DEPTH = 16
 ANY = ("string",)
 
 _ALIASES = {
-    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean", "dict": "object",
-    "list": "array", "none": "null",
+    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean", "dict":
+    "object", "list": "array", "none": "null",
 }  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 __all__ = [
-    "MAX_NAME", "Call", "Done", "Grammar", "More", "Piece", "Types", "after_call", "delimiter_at", "first_characters", "json_string",
-    "space_end",
+    "MAX_NAME", "Call", "Done", "Grammar", "More", "Piece", "Types", "after_call", "delimiter_at", "first_characters",
+    "json_string", "space_end",
 ]  # fmt: skip
 
 # The longest name of a function. OpenAI allows 64 characters; names with a server in front of them (MCP) are longer.

@@ -39,7 +39,9 @@ def _within(opens: Texts, *calls: Sequence) -> tuple[Heads, Heads]:
     return Heads((*heads, *calls)), Heads(calls)
 
 
-def _headed(opens: Texts, closes: Texts, begin: str, end: Texts, calls: tuple[Sequence, ...], *marks: str, numbered: bool = False) -> Grammar:
+def _headed(
+    opens: Texts, closes: Texts, begin: str, end: Texts, calls: tuple[Sequence, ...], *marks: str, numbered: bool = False
+) -> Grammar:
     heads, next_heads = _within(opens, *calls)
     return HeadedCalls((*opens, begin), heads, next_heads, (*end, *closes), closes, numbered, marks=marks)
 
@@ -85,7 +87,9 @@ def _glm(opens: Texts, closes: Texts) -> Grammar:
     calls = tuple((one, SPACE, NAME, SPACE, ARGUMENTS, after) for one in opens for after in ("<arg_key>", *closes))
     key_ends = ("</arg_key>", "<arg_value>")
     marks = ("<arg_key>", *key_ends, "</arg_value>")
-    return TaggedCalls(opens, Heads(calls), Heads(()), "<arg_key>", key_ends, "</arg_value>", closes[0], closes, closes, marks=marks)
+    return TaggedCalls(
+        opens, Heads(calls), Heads(()), "<arg_key>", key_ends, "</arg_value>", closes[0], closes, closes, marks=marks
+    )
 
 
 def _minimax(opens: Texts, closes: Texts) -> Grammar:

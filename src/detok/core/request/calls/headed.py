@@ -1,9 +1,9 @@
 """
 Calls whose name stands between delimiters, with JSON arguments after it.
 
-DeepSeek V3 writes `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, a line of three backticks and "json", and the arguments; V3.1
-`<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}`; Kimi K2 `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{...}`; Mistral from
-its tokenizer v11 on `[TOOL_CALLS]NAME[ARGS]{...}`.
+DeepSeek V3 writes `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, a line of three backticks and "json", and the arguments;
+V3.1 `<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}`; Kimi K2
+`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{...}`; Mistral from its tokenizer v11 on `[TOOL_CALLS]NAME[ARGS]{...}`.
 """
 
 from __future__ import annotations
@@ -46,10 +46,7 @@ class HeadedCalls:
 
     def head(self, text: str, memo: None, *, follows: bool) -> Call | More | Done | None:
         """See `Grammar`."""
-        if follows:
-            found = after_call(text, self.closes, self.last, self.next_heads.call)
-        else:
-            found = self.heads.call(text)
+        found = after_call(text, self.closes, self.last, self.next_heads.call) if follows else self.heads.call(text)
         if not isinstance(found, Call):
             return found
         if self.numbered:

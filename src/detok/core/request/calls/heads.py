@@ -1,8 +1,8 @@
 """
 Heads of calls as sequences of literals and classes of characters, which tell a call that is not whole from what is none.
 
-A sequence becomes two regular expressions: one for the whole, and one for every beginning of it. `<a>` and a name become `<a>(name)`
-and `(?:<(?:a(?:>(?:name)?)?)?)?`. A text that is neither is no head, however it goes on.
+A sequence becomes two regular expressions: one for the whole, and one for every beginning of it. `<a>` and a name become
+`<a>(name)` and `(?:<(?:a(?:>(?:name)?)?)?)?`. A text that is neither is no head, however it goes on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 Calls that are JSON objects with a name and arguments: `{"name": "f", "arguments": {"a": 1}}`.
 
-So they are written by Hermes, Qwen 2.5 and 3, Granite, Mistral up to its tokenizer v7, and Llama 3; and this is what an engine is made to
-write when a call is forced. One opening delimiter may hold one object, several, or a list of them.
+So they are written by Hermes, Qwen 2.5 and 3, Granite, Mistral up to its tokenizer v7, and Llama 3; and this is what an engine
+is made to write when a call is forced. One opening delimiter may hold one object, several, or a list of them.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class LiteralAt(NamedTuple):
     """Where the reading of literals stands."""
 
     stack: str
-    """The brackets that are open: "k" of a call or an object with bare keys, "d" of a dict, "l" and "t" of a list and a tuple; in upper
-    case once they have an item."""
+    """The brackets that are open: "k" of a call or an object with bare keys, "d" of a dict, "l" and "t" of a list and a tuple;
+    in upper case once they have an item."""
     stage: str = "item"
     """"item" (or the end), "separator" (after a key), "value", "next" (a comma or the end), "string"."""
     quote: str = ""

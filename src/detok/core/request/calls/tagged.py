@@ -2,10 +2,11 @@
 Calls whose arguments are tags, one a parameter, which say the value but not its type.
 
 Qwen3-Coder writes `<function=NAME><parameter=KEY>VALUE</parameter></function>`, GLM
-`NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>`, MiniMax `<invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>`.
+`NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>`, MiniMax `<invoke name="NAME"><parameter
+name="KEY">VALUE</parameter></invoke>`.
 
-A value is a string, which comes out character by character, unless the tool's schema allows other types. Then it is held until it has
-ended: what is JSON of one of these types comes out as it is spelt (`1e5` stays `1e5`), and else it is a string too.
+A value is a string, which comes out character by character, unless the tool's schema allows other types. Then it is held until
+it has ended: what is JSON of one of these types comes out as it is spelt (`1e5` stays `1e5`), and else it is a string too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .json_text import JsonAt, read_json
 
 __all__ = ["TaggedAt", "TaggedCalls", "typed_value"]
 
-# A value of other types than a string that is longer is not held any more: an object or a list comes out as it is written, and what
+# A value of other types than a string that is longer is not held any more: an object or a list comes out as it is written, and
+# what
 # is none of these as a string.
 MAX_NESTED = 1 << 12
 MAX_SCALAR = 1 << 8
@@ -37,8 +39,8 @@ class TaggedAt(NamedTuple):
 
     stage: str = "between"
     """"between" parameters; in a "string", a value that is "held", one that is "nested" and too long for that, or its "rest"."""
-    count: int = 0
-    """Parameters that were begun."""
+    begun: int = 0
+    """Number of parameters that were begun."""
     key: str = ""
     value: JsonAt = JsonAt()
 
@@ -86,7 +88,11 @@ class TaggedCalls:
         used = 0
         at: TaggedAt | None = state
         while at is not None:
-            piece = self._between(at, text[used:], types, ends) if at.stage == "between" else self._value(at, text[used:], types, ends)
+            piece = (
+                self._between(at, text[used:], types, ends)
+                if at.stage == "between"
+                else self._value(at, text[used:], types, ends)
+            )
             out.append(piece.text)
             used += piece.used
             stands = piece.used == 0 and piece.state is not None and piece.state.stage == at.stage
@@ -98,7 +104,7 @@ class TaggedCalls:
     def _between(self, at: TaggedAt, text: str, types: Types, ends: bool) -> Piece:
         place = space_end(text)
         found = delimiter_at(text, place, (self.key, self.ends))
-        closing = "}" if at.count else "{}"
+        closing = "}" if at.begun else "{}"
         if found == self.ends:
             # A delimiter that closes everything is looked at after the call.
             return Piece(None, closing, place + (0 if found in self.last else len(found)))
@@ -135,9 +141,9 @@ class TaggedCalls:
             if place == len(text) and not ends:
                 return Piece(at, "", 0)
             place += text.startswith("\n", place)
-        shown = f'{", " if at.count else "{"}"{json_string(name)}": '
+        shown = f'{", " if at.begun else "{"}"{json_string(name)}": '
         is_text = set(types.get(name) or ("string",)) == {"string"}
-        return Piece(TaggedAt("string" if is_text else "held", at.count + 1, name), shown + '"' * is_text, place)
+        return Piece(TaggedAt("string" if is_text else "held", at.begun + 1, name), shown + '"' * is_text, place)
 
     def _value(self, at: TaggedAt, text: str, types: Types, ends: bool) -> Piece:
         marks = (f"\n{self.value_ends}", self.value_ends) if self.lines else (self.value_ends,)
@@ -171,14 +177,17 @@ class TaggedCalls:
 
 
 def _until(text: str, marks: Sequence[str], ends: bool) -> tuple[int, int, bool]:
-    """Where a value ends, where what is after its end begins, and whether it does end: else all but a beginning of its end is taken."""
+    """Where a value ends, where what is after its end begins, and whether it does end: else all but a beginning of its end is
+    taken."""
     found = [(place, one) for one in marks if (place := text.find(one)) >= 0]
     if found:
         place, one = min(found)
         return place, place + len(one), True
     if ends:
         return len(text), len(text), False
-    held = next((n for n in range(min(len(text), len(marks[0]) - 1), 0, -1) if any(one.startswith(text[-n:]) for one in marks)), 0)
+    held = next(
+        (n for n in range(min(len(text), len(marks[0]) - 1), 0, -1) if any(one.startswith(text[-n:]) for one in marks)), 0
+    )
     return len(text) - held, len(text) - held, False
 
 
