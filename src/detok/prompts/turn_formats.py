@@ -125,6 +125,9 @@ def turn_for(
         forced: Whether the engine is made to write calls as JSON without delimiters.
     """
     calls = bool(tools) and looks_for_calls
+    if forced and calls and turn.layout == HARMONY:
+        # The engine writes JSON in the place of messages.
+        turn = TURN_FORMATS["hermes"]
     return replace(turn, calls=calls, forced=forced and calls, types=tool_types(tools or ()) if calls else {})
 
 

@@ -12,6 +12,7 @@ from ..errors import OptionError
 from .answers import DONE, event
 from .chat_prompts import chat_ids
 from .errors import shown_reason
+from .forced_calls import forced_calls
 from .generation import Asked, Generation, usage_of
 from .schema import ChatBody
 from .texts import json_bytes
@@ -36,11 +37,14 @@ async def chat_completion(asked: Asked, body: ChatBody) -> Generation:
     asked.config.limits.check_choices(1, asked.n)
     logprobs = _logprobs(asked, body)
     extra = _structured(body)
-    _check_tool_choice(body)
     prompt = await chat_ids(asked.model, body, asked.config)
     max_tokens = _max_tokens(asked, body, len(prompt))
     asked.check_length(prompt, max_tokens)
-    options = asked.options(max_tokens=max_tokens, channels=_turn(asked, body, prompt))
+    turn = _turn(asked, body, prompt)
+    options = asked.options(max_tokens=max_tokens, channels=turn)
+    forced = forced_calls(turn, body.tools, body.tool_choice, parallel=body.parallel_tool_calls is not False)
+    if forced:
+        extra["structured_outputs"] = forced
     sampling = asked.sampling(max_tokens=max_tokens, logprobs=logprobs, **extra)
     return Generation(asked=asked, prompts=[prompt], options=options, sampling=sampling, shape=ChatShape(asked, body, prompt))
 
@@ -81,12 +85,6 @@ def _structured(body: ChatBody) -> dict[str, Any]:
             return {"structured_outputs": {"json": schema}}
     accepted = "its type is text, json_object, or json_schema with json_schema.schema"
     raise OptionError(option="response_format", value=wanted, accepted=accepted)
-
-
-def _check_tool_choice(body: ChatBody) -> None:
-    if body.tool_choice not in (None, "auto", "none"):
-        accepted = "it is auto or none; to force a call, give the engine structured_outputs"
-        raise OptionError(option="tool_choice", value=body.tool_choice, accepted=accepted)
 
 
 def _message_deltas(body: ChatBody) -> MessageDeltas:

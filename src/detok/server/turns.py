@@ -9,6 +9,7 @@ from ..core.request.formats import TurnFormat
 from ..prompts.turn_formats import detect_format, turn_after, turn_for
 from ..tokenizers import Tokenizer
 from .config import ModelConfig
+from .forced_calls import is_forced
 from .logs import logger
 
 __all__ = ["model_format", "turn_of"]
@@ -52,5 +53,5 @@ def turn_of(
         prompt: Its ids.
         tools, tool_choice: Of the request.
     """
-    made = turn_for(turn, tools=tools, looks_for_calls=tool_choice != "none", forced=tool_choice not in (None, "auto", "none"))
+    made = turn_for(turn, tools=tools, looks_for_calls=tool_choice != "none", forced=is_forced(tool_choice))
     return turn_after(made, tokenizer, prompt)

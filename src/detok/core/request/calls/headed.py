@@ -3,7 +3,8 @@ Calls whose name stands between delimiters, with JSON arguments after it.
 
 DeepSeek V3 writes `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, a line of three backticks and "json", and the arguments;
 V3.1 `<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}`; Kimi K2
-`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{...}`; Mistral from its tokenizer v11 on `[TOOL_CALLS]NAME[ARGS]{...}`.
+`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{...}`; Mistral, with the token `[ARGS]`,
+`[TOOL_CALLS]NAME[ARGS]{...}`.
 """
 
 from __future__ import annotations
