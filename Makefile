@@ -30,7 +30,14 @@ layers: $(VENV)/test ## A module imports only what stands below it
 	@$(BIN)/lint-imports
 
 unit: $(VENV)/test ## The tests alone
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+heavy: $(VENV)/test ## What takes longer: whether mypyc accepts core, and tests/heavy
+	@$(BIN)/python -m scripts.check_mypyc
+	@$(BIN)/python -m pytest -n auto --dist worksteal tests/heavy || [ $$? -eq 5 ] # 5: there are none
+
+lines: $(VENV)/test ## Code lines, functions, comments and Any, by layer
+	@$(BIN)/python -m scripts.code_lines
 
 coverage: $(VENV)/test ## The tests, and which lines none of them reaches
 	@$(BIN)/python -m pytest -n auto --cov --cov-report=term-missing:skip-covered
@@ -71,4 +78,4 @@ $(VENV)/bench: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
-.PHONY: help run demo test lint types layers unit coverage fuzz bench vocabularies clean
+.PHONY: help run demo test lint types layers unit heavy lines coverage fuzz bench vocabularies clean

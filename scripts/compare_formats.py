@@ -22,12 +22,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from detok.core.request.channels import joined_deltas
-from detok.core.request.formats import TURN_FORMATS, parser_format
-from detok.core.request.segments import Text
-from detok.core.request.tool_types import tool_types
-from detok.core.request.turns import turn_parser
-from tests.core.request.turn_texts import FAMILIES
+from detok.turns.channels import joined_deltas
+from detok.turns.formats import TURN_FORMATS, parser_format
+from detok.turns.parsers import turn_parser
+from detok.turns.segments import Text
+from detok.turns.tool_types import tool_types
+from tests.turns.turn_texts import FAMILIES
 
 from .fetch_vocabularies import fetch
 from .vllm_parsers_names import PARSERS

@@ -1,9 +1,13 @@
-"""The core is pure, the surface is a list, and the top level is light."""
+"""The core is pure, the surface is a list, and the top level and the command's help are light."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import detok
 
@@ -23,6 +27,13 @@ BANNED = {
     "zmq",
 }
 
+HEAVY = BANNED | {"ast", "dataclasses", "difflib", "hashlib", "inspect", "json", "pathlib", "re", "typing", "unicodedata"}
+"""What `import detok` does without: the libraries, and what costs most in Python's own."""
+
+# typer imports `subprocess`, and that `selectors`.
+BEYOND_HELP = BANNED - {"random", "selectors", "subprocess", "typer"} | {"httpx", "jinja2", "msgspec", "starlette", "uvicorn"}
+"""What `detok --help` does without: all but typer, and what that imports."""
+
 
 def imported_by(statement: str) -> set[str]:
     """The modules that are loaded after a statement, in a new interpreter."""
@@ -38,8 +49,50 @@ def test_core_does_no_io() -> None:
 
 
 def test_top_level_is_light() -> None:
-    """`import detok` loads no tokenizer library; `detok.load` does when it is called."""
-    assert not BANNED & imported_by("import detok")
+    """`import detok` loads no tokenizer library, no layer and nothing heavy; `detok.load` does when it is called."""
+    loaded = imported_by("import detok")
+    assert not HEAVY & loaded
+    assert [name for name in loaded if name.startswith("detok.")] == []
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_help_is_light(argument: str) -> None:
+    """`detok --help` imports no command and no layer."""
+    statement = f"from detok.cli.app import app; app(['{argument}'], standalone_mode=False)"
+    code = f"import sys; before = set(sys.modules); {statement}; print('|', *sorted(set(sys.modules) - before))"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    loaded = set(shown.rpartition("|")[2].split())
+    ours = {name for name in loaded if name.startswith("detok.")}
+    assert ours == {"detok.cli", "detok.cli.app", "detok.cli.output", "detok.errors"}
+    assert not BEYOND_HELP & loaded
+
+
+def test_layers_are_attributes() -> None:
+    """A layer is there when it is asked for, without an import of its own."""
+    code = "import detok; assert detok.errors.DetokError is detok.DetokError; print(detok.inspection.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "detok.inspection\n"
+
+
+def test_type_checkers_see_the_same_surface() -> None:
+    """What is imported for type checkers is what is imported when it is asked for, from the same modules."""
+    tree = ast.parse(Path(detok.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert len(imports) == len(block.body)
+    seen = {alias.name: f"{'.' * node.level}{node.module}" for node in imports for alias in node.names}
+    assert seen == detok._MODULE_OF
+    assert {*seen, "__version__"} == {*detok.__all__}
+
+
+def test_production_path_knows_no_strategies() -> None:
+    """What is there for comparison is loaded by nothing that decodes, encodes or serves requests."""
+    code = (
+        "import detok, detok.frontend.processor; t = detok.load(detok.EMBEDDED); t.stream(); t.request(stop='x'); t.encode('a')"
+    )
+    loaded = imported_by(code)
+    assert "detok.frontend.processor" in loaded
+    assert not any(name.startswith("detok.inspection") for name in loaded)
 
 
 def test_public_surface_is_a_list() -> None:

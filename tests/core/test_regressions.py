@@ -113,7 +113,7 @@ def test_delimiter_of_nothing_is_a_space_in_an_empty_text() -> None:
 DEEP_PROMPTS = {
     "two rules over tokens": (sequence(replace("▁", " "), replace("x", "y"), FUSE), ["u", "a", "b"], [1, 2]),
     "a rule before WordPiece": (sequence(replace("▁", " "), WORDPIECE), ["u", "a", "##b"], [1, 2]),
-    "regular expression and Strip": (sequence(FUSE, replace(" +", " ", regex=True), strip(0, 1)), ["u", "a", " b"], [1, 2]),
+    "Replace and Strip over joined text": (sequence(FUSE, replace("  ", " "), strip(0, 1)), ["u", "a", " b"], [1, 2]),
     "continuation bytes": (BYTE_LEVEL, byte_level_tokens(b"u", b"\x80", b"\x81"), [1, 2]),
 }
 

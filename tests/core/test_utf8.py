@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 from detok.core.utf8 import decode_lossy, decode_strict, may_begin, resets
@@ -11,6 +12,7 @@ BYTES = [0x41, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0,
 CONTINUATIONS = [0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF]
 
 
+@cache
 def can_become_valid(data: bytes) -> bool:
     """Whether some bytes behind ``data`` make it valid, tried out."""
     for length in range(4):

@@ -15,7 +15,7 @@ from detok.inspection.strategies import open_stream
 from detok.tokenizers import Tokenizer
 from detok.tokenizers.huggingface import HuggingFaceLibrary
 from tests.support.handmade import FUSE, handmade, make, sequence, strip
-from tests.support.vocabularies import real
+from tests.support.vocabularies import real_tokenizer
 
 EMBEDDED = detok.load(detok.EMBEDDED)
 
@@ -196,7 +196,7 @@ def test_check_of_handmade_tokenizers_is_clean(name: str) -> None:
 @pytest.mark.parametrize("name", ["mistral-v1", "minilm", "pix2tex"])
 def test_check_of_real_vocabularies_is_clean(name: str) -> None:
     """So do real ones."""
-    certificate = check(detok.load(real(name)), lists=100)
+    certificate = check(real_tokenizer(name), lists=100)
     assert certificate.ok, certificate.differences
 
 

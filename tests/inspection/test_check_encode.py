@@ -11,7 +11,7 @@ import tokenizers
 import detok
 from detok.inspection import check_encode
 from detok.inspection.judge import is_panic
-from tests.support.vocabularies import real
+from tests.support.vocabularies import real_tokenizer
 
 FILE = detok.EMBEDDED / "tokenizer.json"
 
@@ -42,7 +42,7 @@ def broken(fault: Callable[[str], list[int] | None]) -> detok.Tokenizer:
 @pytest.mark.parametrize("name", ["mistral-v1", "minilm"])
 def test_real_encoder_is_certified(name: str) -> None:
     """The fast one where it was chosen, the library's where not; each text with special tokens and without."""
-    certificate = check_encode(detok.load(real(name)), texts=150)
+    certificate = check_encode(real_tokenizer(name), texts=150)
     assert certificate.ok, certificate.differences
     assert (certificate.texts, certificate.comparisons, certificate.library_failures) == (150, 300, 0)
     assert certificate.library == f"tokenizers {tokenizers.__version__}"

@@ -168,7 +168,7 @@ def test_trace_with_stops_holds_a_part_of_a_character_behind_one() -> None:
     tokenizer = detok.load(make(BYTE_LEVEL, byte_level_tokens(b"E", b"\xc3", b"\xab")))
     rows = trace(tokenizer, [0, 1, 2], stops={"stop": "Eé"})
     assert [row.held for row in rows] == ["E", b"E\xc3", "", ""]
-    assert rows[1].held_because == "incomplete character, behind what may become a stop"
+    assert rows[1].held_because == "incomplete character, after what may become a stop"
     assert [row.text for row in rows] == ["", "", "Eë", ""]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import detok
-from detok.tokenizers import Tokenizer
-from tests.support.vocabularies import real
+from tests.support.vocabularies import real_tokenizer
 
 __all__ = ["CHATS", "EMBEDDED", "TEMPLATES", "TOOLS", "real_tokenizer"]
 
@@ -84,9 +82,3 @@ TEMPLATES = {
 {% endfor %}""",
 }
 """Each uses other parts of Jinja, and all special tokens that the embedded tokenizer has."""
-
-
-@functools.cache
-def real_tokenizer(name: str) -> Tokenizer:
-    """A real vocabulary, as detok loads its directory."""
-    return detok.load(real(name))

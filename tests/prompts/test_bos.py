@@ -31,7 +31,7 @@ def llama3() -> Tokenizer:
 def fresh(name: str) -> tuple[Tokenizer, str]:
     """A tokenizer that has not warned yet, and the text of its BOS."""
     tokenizer = llama3() if name == "llama3" else real_tokenizer(name)
-    tokenizer.prompts.met_double_bos = False
+    tokenizer.prompts.memory.met_double_bos = False
     assert tokenizer.bos_token_id is not None
     return tokenizer, tokenizer.piece(tokenizer.bos_token_id).text
 
@@ -216,7 +216,7 @@ def test_prompt_without_special_tokens_is_the_library_s_encode(name: str) -> Non
     for path in sorted(directory.iterdir()):
         if path.name.endswith("_config.json") or path.name == "special_tokens_map.json":
             continue
-        tokenizer = detok.load(directory if path.name == "tokenizer.json" else path)
+        tokenizer = real_tokenizer(name) if path.name == "tokenizer.json" else detok.load(path)
         try:
             ids = tokenizer.encode("Hi, Zoë! 日本")
         except detok.EncodeUnsupported:

@@ -6,6 +6,7 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from typing import SupportsIndex
+from weakref import ref
 
 import pytest
 
@@ -13,7 +14,7 @@ import detok
 from detok.core.vocabulary import Piece
 from detok.prompts.chats import ChatOptions
 from detok.prompts.facts import PromptFacts, PromptSupport
-from detok.prompts.prompts import MAX_TEMPLATES, Prompts
+from detok.prompts.prompts import MAX_TEMPLATES, PromptMemory, Prompts
 from tests.prompts.support import EMBEDDED
 from tests.support.handmade import FUSE, make
 
@@ -24,10 +25,12 @@ TEMPLATE = "<s>{{ messages[0].content }}<e>"
 class Letters:
     """What `TextCodec` asks for and nothing else: a letter is its code point; two specials, one of which encode may put first."""
 
-    special_ids = added_ids = frozenset({1, 2})
+    special_ids = frozenset({1, 2})
 
-    def __init__(self, *, adds_bos: bool) -> None:
+    def __init__(self, facts: PromptFacts, *, adds_bos: bool) -> None:
+        self.prompt_facts = facts
         self.texts = {1: "<s>", 2: "<e>"}
+        self.added_texts = {text: token_id for token_id, text in self.texts.items()}
         self._adds_bos = adds_bos
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
@@ -54,7 +57,7 @@ class Letters:
 def prompts(*, adds_bos: bool = True, **facts: object) -> Prompts:
     """Of letters."""
     known = PromptFacts(**facts)  # type: ignore[arg-type]  # whatever a test gives
-    return Prompts(Letters(adds_bos=adds_bos), PromptSupport(facts=lambda: known))
+    return Prompts(Letters(known, adds_bos=adds_bos), PromptMemory(PromptSupport()))
 
 
 def test_prompts_need_no_more_of_a_tokenizer_than_a_codec() -> None:
@@ -64,7 +67,6 @@ def test_prompts_need_no_more_of_a_tokenizer_than_a_codec() -> None:
     assert made.encode("ab") == [1, 97, 98]
     assert made.encode_batch(["a", "b"]) == [[1, 97], [1, 98]]
     assert made.encode_rendered("<s>a") == [1, 97]
-    assert made.added_texts == {"<s>": 1, "<e>": 2}
     assert made.encode_chat(CHAT, ChatOptions()) == [1, 97, 98, 2, 2]
     assert made.render_chat(CHAT, ChatOptions()) == "<s>ab<e><e>"
     assert [(token.text, token.start, token.end) for token in made.tokenize("ab")] == [("<s>", 0, 0), ("a", 0, 1), ("b", 1, 2)]
@@ -82,10 +84,10 @@ def test_bos_comes_from_the_files_or_from_the_encoder() -> None:
 def test_whether_two_bos_were_met_is_an_attribute() -> None:
     """The warning comes once for each object."""
     made = prompts()
-    assert not made.met_double_bos
+    assert not made.memory.met_double_bos
     with pytest.warns(detok.DoubleBosWarning):
         assert made.encode("<s>a") == [1, 97]
-    assert made.met_double_bos
+    assert made.memory.met_double_bos
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert made.encode("<s>a") == [1, 97]
@@ -99,7 +101,7 @@ def test_templates_are_remembered_up_to_a_limit() -> None:
     chat = [{"role": "user", "content": "a"}]
     for number in range(2 * MAX_TEMPLATES + 1):
         tokenizer.encode_chat(chat, chat_template=f"{{{{ messages[0].content }}}}{{# {number} #}}", safe=True)
-        assert 0 < len(tokenizer.prompts._controls) <= MAX_TEMPLATES
+        assert 0 < len(tokenizer.prompts.memory.controls) <= MAX_TEMPLATES
 
 
 def test_a_tokenizer_has_its_prompts_and_is_a_decoder_alone() -> None:
@@ -109,17 +111,29 @@ def test_a_tokenizer_has_its_prompts_and_is_a_decoder_alone() -> None:
     assert EMBEDDED.eos_token_ids == EMBEDDED.prompts.facts.eos_token_ids != ()
     assert EMBEDDED.bos_token_id == EMBEDDED.prompts.bos_token_id
     assert EMBEDDED.prompt_facts is EMBEDDED.prompts.facts
+    assert EMBEDDED.prompts.memory is EMBEDDED.prompts.memory
     assert EMBEDDED.request().feed([39, EMBEDDED.eos_token_ids[0]]).finish_reason == "stop"
 
 
 def test_a_pickled_tokenizer_has_prompts_of_its_own() -> None:
     """They encode with the tokenizer that came out, and know whether the warning was given."""
     tokenizer = detok.load(detok.EMBEDDED)
-    tokenizer.prompts.met_double_bos = True
+    tokenizer.prompts.memory.met_double_bos = True
     tokenizer.encode_chat(CHAT, safe=True)
     twin = pickle.loads(pickle.dumps(tokenizer))
-    assert twin.prompts is not tokenizer.prompts
+    assert twin.prompts.memory is not tokenizer.prompts.memory
     assert twin.prompts._codec is twin
-    assert twin.prompts.met_double_bos
+    assert twin.prompts.memory.met_double_bos
     assert twin.eos_token_ids == tokenizer.eos_token_ids
     assert twin.encode_chat(CHAT, safe=True) == tokenizer.encode_chat(CHAT, safe=True)
+
+
+def test_a_tokenizer_that_nobody_uses_is_freed_at_once() -> None:
+    """Its prompts do not keep it; who keeps its prompts keeps it."""
+    tokenizer = detok.load(make(FUSE, ["a", "<s>"], special=["<s>"]))
+    tokenizer.encode_chat([{"role": "user", "content": "a"}], chat_template="{{ messages[0].content }}", safe=True)
+    kept, seen = tokenizer.prompts, ref(tokenizer)
+    del tokenizer
+    assert kept.encode("a") == [0]
+    del kept
+    assert seen() is None

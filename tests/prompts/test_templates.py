@@ -212,7 +212,7 @@ def test_switch_that_is_neither_on_nor_off_is_refused(option: dict[str, Any]) ->
 def test_empty_list_of_tools_is_a_chat_with_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in transformers."""
     templates = {"default": "{{ 1 }}", "tool_use": "{{ 2 }}"}
-    monkeypatch.setattr(EMBEDDED.prompts, "facts", replace(EMBEDDED.prompt_facts, chat_templates=templates))
+    monkeypatch.setitem(vars(EMBEDDED), "prompt_facts", replace(EMBEDDED.prompt_facts, chat_templates=templates))
     assert [EMBEDDED.render_chat(CHAT, tools=tools) for tools in (None, [], TOOLS)] == ["1", "2", "2"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import detok
 from detok.prompts.transcript import Part, Transcript
 from tests.support.chats import CHATS, render_of
-from tests.support.vocabularies import real
+from tests.support.vocabularies import real_tokenizer
 
 EMBEDDED = detok.load(detok.EMBEDDED)
 BEGIN, END = "<|im_start|>", "<|im_end|>"
@@ -164,7 +164,7 @@ def test_message_is_kept_as_it_was() -> None:
 
 def test_text_is_added_as_it_is() -> None:
     """A prompt, what was generated, more text: the encoder's own special tokens only in front of all."""
-    mistral = detok.load(real("mistral-v1"))
+    mistral = real_tokenizer("mistral-v1")
     transcript = mistral.transcript()
     transcript.add_text("Once upon")
     assert transcript.ids == mistral.encode("Once upon")
@@ -179,7 +179,7 @@ def test_text_is_added_as_it_is() -> None:
 
 def test_special_tokens_of_a_text_can_be_chosen() -> None:
     """With them in the middle, or without at the beginning."""
-    mistral = detok.load(real("mistral-v1"))
+    mistral = real_tokenizer("mistral-v1")
     transcript = mistral.transcript()
     transcript.add_text("Once", add_special_tokens=False)
     assert transcript.ids == mistral.encode("Once", add_special_tokens=False)
@@ -224,7 +224,7 @@ def test_cost_of_a_turn_does_not_grow_with_the_history() -> None:
 @pytest.mark.parametrize("name", CHATS)
 def test_transcript_of_a_real_model_equals_its_template(name: str) -> None:
     """If the model splits its words as the encoder does, three turns are what the template makes of the whole chat."""
-    tokenizer, render = detok.load(real(name)), render_of(name)
+    tokenizer, render = real_tokenizer(name), render_of(name)
     for instructions, end in product([[], [{"role": "system", "content": "Be brief."}]], ["", CHATS[name]]):
         transcript = tokenizer.transcript(render=render)
         chat: list[dict[str, Any]] = list(instructions)
@@ -248,7 +248,7 @@ def test_results_of_tools_follow_the_call_that_the_model_wrote() -> None:
         "deepseek-v3": "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>sunny<｜tool▁output▁end｜><｜tool▁outputs▁end｜>",
     }
     for name, expected in behind.items():
-        tokenizer = detok.load(real(name))
+        tokenizer = real_tokenizer(name)
         for end in (CHATS[name], ""):
             transcript = tokenizer.transcript(render=render_of(name))
             transcript.add_message(user("How is the weather?"))
@@ -261,7 +261,7 @@ def test_results_of_tools_follow_the_call_that_the_model_wrote() -> None:
 
 def test_template_that_refuses_leaves_the_transcript_as_it_was() -> None:
     """Gemma wants roles to alternate; the transcript goes on with what it takes."""
-    tokenizer, render = detok.load(real("gemma3")), render_of("gemma3")
+    tokenizer, render = real_tokenizer("gemma3"), render_of("gemma3")
     transcript = tokenizer.transcript(render=render)
     transcript.add_message(user("Hi"))
     before = transcript.ids
@@ -279,7 +279,7 @@ def test_instructions_that_a_template_gathers_in_front_are_refused_later() -> No
     """DeepSeek writes all of them at the beginning: behind a turn they would be lost. Others show them where they stand."""
     reminder = {"role": "system", "content": "e"}
     for name in CHATS:
-        tokenizer = detok.load(real(name))
+        tokenizer = real_tokenizer(name)
         transcript = tokenizer.transcript(render=render_of(name))
         transcript.add_messages([{"role": "system", "content": "Be brief."}, user("Hi")])
         transcript.add_generated(tokenizer.encode("Yes?" + CHATS[name], add_special_tokens=False))
@@ -358,7 +358,7 @@ def test_encoder_that_reads_special_tokens_can_be_given() -> None:
 @pytest.mark.parametrize("name", ["qwen3", "llama3"])
 def test_own_template_is_the_default(name: str) -> None:
     """A tokenizer that has a chat template needs nothing else: the ids of its transcript are those of `encode_chat`."""
-    tokenizer = detok.load(real(name))
+    tokenizer = real_tokenizer(name)
     if not tokenizer.chat_templates:
         pytest.skip(f"{name} is fetched without a chat template")
     transcript = tokenizer.transcript()

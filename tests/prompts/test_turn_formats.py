@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import detok
-from detok.core.request.formats import TURN_FORMATS, parser_format
 from detok.prompts.turn_formats import detect_format, turn_after, turn_for
+from detok.turns.formats import TURN_FORMATS, parser_format
 from tests.support.vocabularies import real
 
 TOKENIZER = detok.load(detok.EMBEDDED)

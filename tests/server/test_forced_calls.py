@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from detok import OptionError
-from detok.core.request.formats import TURN_FORMATS
-from detok.core.request.segments import Text
-from detok.core.request.turns import turn_parser
 from detok.prompts.turn_formats import turn_for
 from detok.server.forced_calls import forced_calls, is_forced
+from detok.turns.formats import TURN_FORMATS
+from detok.turns.parsers import turn_parser
+from detok.turns.segments import Text
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("f", "g")]
 NAMED = {"type": "function", "function": {"name": "g"}}

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import detok
-from detok.core.request.formats import TURN_FORMATS
 from detok.engines.replay import ReplayEngine
+from detok.turns.formats import TURN_FORMATS
 from tests.server.support import TOKENIZER, ask, ids_of, model, running
 
 SOME = [*ids_of("<think>a 🦜</think> b ဗမာ END <tool_call>{}</tool_call>"), *TOKENIZER.special_ids]

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from detok.core.request.formats import TURN_FORMATS
 from detok.core.request.logprobs import Logprob
 from detok.data import sample
 from detok.engines.replay import ReplayEngine
 from detok.engines.scripted import ScriptStep
 from detok.server.app import Server
+from detok.turns.formats import TURN_FORMATS
 from tests.server.support import ids_of, model, on_socket, server_of
 
 KEY = "secret"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from detok.core.request.formats import turn_format
 from detok.data import sample
 from detok.engines.base import EngineRequest
 from detok.engines.echo import EchoEngine
 from detok.errors import EngineError
 from detok.server.app import Server
+from detok.turns.formats import turn_format
 from tests.frontend.manual import ManualEngine, row
 from tests.server.support import Client, ask, ids_of, model, running
 from tests.support.event_loop import settle

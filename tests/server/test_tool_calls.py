@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from detok.core.request.channels import ChannelDelta
 from detok.server.tool_calls import MessageDeltas, whole_message
+from detok.turns.channels import ChannelDelta
 
 CALL = [ChannelDelta("tool", text, 1, name="f") for text in ("", '{"a"', "", ": 1}")]
 

@@ -17,14 +17,13 @@ Ids = tuple[int, ...]
 
 
 def certain_texts(decode: Callable[[Sequence[int]], str], ids: Sequence[int], length: int) -> dict[Ids, str]:
-    """For each list of up to ``length`` ids the text that all lists of up to that length which begin with it have in common."""
+    """For each list of fewer than ``length`` ids the text that all lists up to that length which begin with it have in common."""
     certain: dict[Ids, str] = {}
 
     def visit(prefix: Ids) -> str:
-        texts = [decode(prefix)]
-        if len(prefix) < length:
-            texts += [visit((*prefix, token_id)) for token_id in ids]
-        certain[prefix] = common_prefix(texts)
+        if len(prefix) == length:
+            return decode(prefix)
+        certain[prefix] = common_prefix([decode(prefix), *(visit((*prefix, token_id)) for token_id in ids)])
         return certain[prefix]
 
     visit(())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+import detok
 from scripts.fetch_vocabularies import VOCABULARIES, FetchError, fetch
 
 REAL_NAMES = tuple(name for name, vocabulary in VOCABULARIES.items() if vocabulary.saved_as == "tokenizer.json")
@@ -41,3 +42,9 @@ def real(name: str) -> Path:
 def load_tokenizer(name: str) -> Tokenizer:
     """Load a real vocabulary with the library whose answers we have to equal."""
     return Tokenizer.from_file(str(real(name) / "tokenizer.json"))
+
+
+@functools.cache
+def real_tokenizer(name: str) -> detok.Tokenizer:
+    """A real vocabulary, as detok loads its directory: once for all tests that do not ask how it is loaded."""
+    return detok.load(real(name))

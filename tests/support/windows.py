@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from detok.core.decoding.window import Unremembered, Window, WindowSteps
+from detok.core.decoding.automaton import Decoding, StreamMachine
 from detok.core.options import DecodeOptions
 from detok.core.stream import TextStream
 from detok.core.vocabulary import Piece
+from detok.tokenizers.window import Window
 
 
 class Made:
@@ -46,9 +47,9 @@ class Made:
         return by_steps(self.window(**options), prompt)
 
 
-def by_steps(steps: WindowSteps, prompt: Sequence[int] = ()) -> TextStream:
+def by_steps(steps: Decoding, prompt: Sequence[int] = ()) -> TextStream:
     """A stream by the steps of a window."""
-    return TextStream(Unremembered(steps, lambda: "made").after_prompt(prompt))
+    return TextStream(StreamMachine(steps, lambda: "made").after_prompt(prompt))
 
 
 def steps(stream: TextStream, ids: Iterable[int]) -> list[str]:

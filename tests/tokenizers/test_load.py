@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import detok
 from tests.support.handmade import BYTE_LEVEL, CTC, METASPACE, WORDPIECE, byte_level_tokens, make, replace, sequence, strip
-from tests.support.vocabularies import REAL_NAMES, load_tokenizer, real
+from tests.support.laws import subject
+from tests.support.vocabularies import REAL_NAMES, load_tokenizer
 
 
 def written(path: Path, content: Any) -> Path:
@@ -74,7 +75,7 @@ def test_encode_ignores_truncation_and_padding_of_a_file(tmp_path: Path, content
 @pytest.mark.parametrize("name", REAL_NAMES)
 def test_real_tokenizer_round_trips(name: str) -> None:
     """encode is the library's own; decode gives the text back where the library does."""
-    library, tokenizer = load_tokenizer(name), detok.load(real(name) / "tokenizer.json")
+    library, tokenizer = load_tokenizer(name), subject(name)
     text = "The quick brown fox — naïve café, 日本語 🦜!"
     ids = tokenizer.encode(text, add_special_tokens=False)
     library.no_truncation()

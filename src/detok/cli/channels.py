@@ -8,10 +8,11 @@ import typer
 from rich import box
 from rich.table import Table
 
-from ..core.request.formats import FORMAT_MODELS, HARMONY, REASONING_PARSERS, TOOL_PARSERS, TURN_FORMATS
 from ..prompts.turn_formats import detect_format
+from ..turns.formats import FORMAT_MODELS, HARMONY, REASONING_PARSERS, TOOL_PARSERS, TURN_FORMATS
 from . import options as o
-from .output import PipeConsole, write, write_json
+from .console import PipeConsole
+from .output import write, write_json
 
 __all__ = ["EXAMPLES", "command"]
 

@@ -17,7 +17,8 @@ from ..errors import UsageError
 from ..inspection import Certificate, Difference, check
 from . import check_encode
 from . import options as o
-from .output import PipeConsole, visible, write_json
+from .console import PipeConsole
+from .output import visible, write_json
 
 __all__ = ["EXAMPLES", "command"]
 

@@ -14,8 +14,9 @@ from rich.text import Text
 from ..errors import SourceError
 from ..inspection import EncodeCertificate, EncodeDifference, check_encode
 from ..tokenizers import Tokenizer
+from .console import PipeConsole
 from .options import checked
-from .output import PipeConsole, visible, write_json
+from .output import visible, write_json
 
 __all__ = ["run"]
 

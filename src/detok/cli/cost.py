@@ -12,7 +12,8 @@ from rich.table import Table
 from ..errors import MissingExtra
 from ..frontend.cost import Costs, Setting, measure
 from . import options as o
-from .output import PipeConsole, visible, write_json
+from .console import PipeConsole
+from .output import visible, write_json
 
 __all__ = ["EXAMPLES", "command"]
 

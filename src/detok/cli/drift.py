@@ -12,8 +12,9 @@ from rich.text import Text
 from ..inspection import DriftReport, drift_report
 from ..prompts.drift import DEFAULT_BLOCK_SIZE, Drift, DriftPlace
 from . import options as o
+from .console import PipeConsole
 from .conversations import stored_conversations
-from .output import PipeConsole, visible, write_json
+from .output import visible, write_json
 
 __all__ = ["EXAMPLES", "command"]
 

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from ..tokenizers.formats import FORMATS, Format
 from . import options as o
-from .output import PipeConsole, write_json
+from .console import PipeConsole
+from .output import write_json
 
 __all__ = ["EXAMPLES", "command"]
 

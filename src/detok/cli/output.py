@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from ..core.request.output import RequestOutput
 
-from ..core.request.output import RequestOutput
-
-__all__ = ["JOINERS", "PipeConsole", "one_line", "plain_ending", "plain_held", "visible", "write", "write_json"]
+__all__ = ["JOINERS", "one_line", "plain_ending", "plain_held", "visible", "write", "write_json"]
 
 
 JOINERS = "\u200c\u200d"
@@ -62,11 +61,3 @@ def visible(text: str, *, space: str = " ", keep: str = "") -> str:
 def one_line(text: str) -> str:
     """Return a message as one line that is safe to look at."""
     return visible(" ".join(text.split()))
-
-
-class PipeConsole(Console):
-    """A console that leaves a closed pipe to the program, instead of ending it with a code that means something else here."""
-
-    def on_broken_pipe(self) -> NoReturn:
-        """Raise on."""
-        raise BrokenPipeError

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from ..core.request.channels import ChannelDelta
-from ..core.request.logprobs import TokenLogprob, chat_logprobs
+from ..core.request.logprobs import TokenLogprob
 from ..core.request.output import RequestOutput
 from ..core.request.request import RequestDecoder
-from ..core.request.segments import Segment, Special
+from ..logprob_shapes import chat_logprobs
+from ..turns.channels import ChannelDelta
+from ..turns.segments import Segment, Special
 from .output import plain_ending, plain_held, write, write_json
 
 __all__ = ["DeltasView", "JsonView", "TextView", "View"]

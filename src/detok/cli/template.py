@@ -15,8 +15,9 @@ from rich.text import Text
 from ..tokenizers import Tokenizer
 from . import chats as c
 from . import options as o
+from .console import PipeConsole
 from .encode import given_text
-from .output import PipeConsole, visible, write, write_json
+from .output import visible, write, write_json
 
 __all__ = ["EXAMPLES", "command"]
 

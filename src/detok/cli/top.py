@@ -13,7 +13,8 @@ from rich.live import Live
 from rich.table import Table
 
 from ..errors import DetokError
-from .output import PipeConsole, one_line, write, write_json
+from .console import PipeConsole
+from .output import one_line, write, write_json
 
 __all__ = ["EXAMPLES", "command"]
 

@@ -16,7 +16,8 @@ from ..inspection import TraceRow, summary, trace
 from ..tokenizers import Tokenizer
 from . import options as o
 from . import request_options as r
-from .output import PipeConsole, plain_ending, plain_held, write_json
+from .console import PipeConsole
+from .output import plain_ending, plain_held, write_json
 from .trace_picture import picture
 
 __all__ = ["EXAMPLES", "command"]

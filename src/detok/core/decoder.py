@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Never, SupportsIndex
@@ -11,7 +11,6 @@ from typing import Any, Never, SupportsIndex
 from ..errors import OptionError, UnknownTokenId
 from ..ids import as_id
 from .decoding.automaton import Automaton, IdleTexts, StreamMachine
-from .decoding.joiners import Held
 from .decoding.pipeline import Pipeline
 from .decoding.rules import Rule
 from .options import ByteFallbackMode, DecodeOptions, UnknownIds
@@ -24,8 +23,6 @@ from .snapshot import unpack
 from .stream import TextStream
 from .vocabulary import Piece, Vocabulary
 
-__all__ = ["Decoder", "Held"]
-
 # Maximum different options that are remembered, worked out, for requests and streams to come.
 MAX_OPTIONS = 256
 # Maximum values of an option that is a list for it to be remembered: long lists of stops would fill the memory.
@@ -35,6 +32,7 @@ MAX_LENGTH = 256
 # Maximum characters of stops in all options that are remembered.
 MAX_STOP_TEXT = 1 << 22
 
+_STREAM_OPTIONS = [field.name for field in fields(DecodeOptions)]
 _PLAIN = DecodeOptions()
 _PLAIN_KINDS = (str, int, bool, float, type(None))
 
@@ -99,29 +97,17 @@ class Decoder:
             unknown: Any other keyword is refused, so that the error can say what to do.
 
         Raises:
-            OptionError: A value is not accepted, or there is no such option.
+            OptionError: A value is not accepted, or there is no such option. `strategy` is one of
+                `detok.inspection.strategies.open_stream`.
             TokenTypeError: An id of the prompt, as far as it is read, is no integer.
             UnknownTokenId: The same, with ``unknown_ids="error"``.
         """
         if unknown:
             DecodeOptions.check_names(unknown)
-        choice = (
-            skip_special_tokens,
-            spaces_between_special_tokens,
-            clean_up_tokenization_spaces,
-            unknown_ids,
-            byte_fallback,
-        )
+        choice = (skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback)
         machine = self._remembered_machine(choice)
         if machine is None:
-            options = DecodeOptions(
-                skip_special_tokens=skip_special_tokens,
-                spaces_between_special_tokens=spaces_between_special_tokens,
-                clean_up_tokenization_spaces=clean_up_tokenization_spaces,
-                unknown_ids=unknown_ids,
-                byte_fallback=byte_fallback,
-            )
-            machine = self.machine(options)
+            machine = self.machine(DecodeOptions.of(dict(zip(_STREAM_OPTIONS, choice, strict=True))))
             self._machines[choice] = choice, machine
         return TextStream(machine.after_prompt(prompt_ids))
 
@@ -147,7 +133,9 @@ class Decoder:
         Fill the table of what each id is by itself, so that no stream meets an id for the first time: what a server does before
         it listens. Takes less than loading the tokenizer did, and about 80 bytes an id.
         """
-        self._plain.warm()
+        machine = self.machine(_PLAIN)
+        if isinstance(machine, Automaton):
+            machine.warm()
 
     def restore(self, snapshot: object) -> TextStream:
         """

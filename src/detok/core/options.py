@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from ..errors import OptionError
 
-__all__ = ["ByteFallbackMode", "DecodeOptions", "UnknownIds", "check_at_least", "check_choice"]
-
 UnknownIds = Literal["skip", "error", "replace"]
 ByteFallbackMode = Literal["exact", "eager"]
 
@@ -38,7 +36,7 @@ class DecodeOptions:
     spaces_between_special_tokens: bool | None = None
     """False: an added token right after another is written as it is, without the space a decoder puts in front (vLLM's rule).
     None and True: as the tokenizer's own library does. Without effect while special tokens are skipped. Where only the
-    tokenizer's own code is known, both values segment the text at added tokens as vLLM does (`window.join_segments`); None
+    tokenizer's own code is known, both values segment the text at added tokens as vLLM does; None
     leaves it to that code."""
 
     clean_up_tokenization_spaces: bool | None = None

@@ -21,16 +21,13 @@ from .decoding.byte_runs import Broken, Run
 from .decoding.joiners import MayBeLast, Pending
 from .decoding.pipeline import State
 from .decoding.tail import Cursor
-from .decoding.window import WindowState
-
-__all__ = ["SNAPSHOT_VERSION", "STREAM_KINDS", "Envelope", "Kinds", "pack", "unpack"]
 
 SNAPSHOT_VERSION = 1
 
 Kinds = Mapping[str, type]
 """The classes whose values a state is made of, by name: named tuples and dataclasses."""
 
-STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, MayBeLast, WindowState)}
+STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, MayBeLast)}
 
 Options = TypeVar("Options")
 

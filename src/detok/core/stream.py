@@ -11,8 +11,6 @@ from .decoding.automaton import IdleTexts, Node
 from .decoding.joiners import Held
 from .snapshot import Envelope, pack
 
-__all__ = ["TextStream"]
-
 
 class TextStream:
     """
@@ -85,31 +83,40 @@ class TextStream:
         Raises:
             StreamFinished, TokenTypeError, UnknownTokenId: As `step`.
         """
-        ids = as_ids(token_ids)
-        if len(ids) == 1 and ids[0] >= 0:
-            # One id that is whole characters, as nearly every step of nearly every engine brings.
+        if type(token_ids) is list and len(token_ids) == 1 and type(token_ids[0]) is int and token_ids[0] > 1:
+            # One id, as nearly every step of nearly every engine brings.
+            token_id: int = token_ids[0]
             try:
-                text = self._texts[ids[0]]
+                text = self._texts[token_id]
             except IndexError:
                 text = None
             if text is not None:
                 return text
+            move = self._node.moves.get(token_id)
+            if move is not None:
+                text, self._node = move
+                self._texts = self._node.texts
+                return text
+        ids = as_ids(token_ids)
         node = before = self._node
         machine = node.machine
         if node is machine.finished:
             raise StreamFinished
-        texts = []
+        texts: list[str] = []
         listed, moves = node.texts, node.moves
-        for position, token_id in enumerate(ids):
+        for token_id in ids:
             # As `step`, but nothing here needs a type check any more.
-            text = listed[token_id] if 0 <= token_id < len(listed) else None
+            try:
+                text = listed[token_id] if token_id >= 0 else None
+            except IndexError:
+                text = None
             if text is None:
                 move = moves.get(token_id)
                 if move is None:
                     try:
                         move = machine.advance(node, token_id)
                     except UnknownTokenId:
-                        raise UnknownTokenId(token_id, position=position) from None
+                        raise UnknownTokenId(token_id, position=len(texts)) from None
                 text, node = move
                 listed, moves = node.texts, node.moves
             texts.append(text)

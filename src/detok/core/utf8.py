@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from codecs import utf_8_decode
 
-__all__ = ["REPLACEMENT", "decode_ignoring", "decode_lossy", "decode_per_byte", "decode_strict", "may_begin", "resets"]
-
 REPLACEMENT = "\ufffd"
 
 

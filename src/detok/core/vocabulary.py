@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-__all__ = ["Piece", "Vocabulary"]
-
 
 class Piece(NamedTuple):
     """One entry of a vocabulary, as ``Piece("Ġthe")`` or ``Piece("<s>", special=True, added=True)``."""
@@ -33,12 +31,9 @@ class Vocabulary(Protocol):
 
     def piece(self, token_id: int) -> Piece | None:
         """Return the piece of an id; None for a hole and for any integer outside the table, negative and huge ones too."""
-        ...
 
     def ids(self) -> Iterable[int]:
         """Return all ids that have a piece, ascending."""
-        ...
 
     def added_ids(self) -> Iterable[int]:
         """Return the ids of the added vocabulary, special or not, ascending."""
-        ...

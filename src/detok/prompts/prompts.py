@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, Protocol, SupportsIndex
 
 from ..core.vocabulary import Piece
@@ -16,7 +16,7 @@ from .pieces import encode_around, encode_disguised
 from .templates import ChatTemplate
 from .token_strings import Place, Token, TokenString, places, token_strings
 
-__all__ = ["Prompts", "TextCodec"]
+__all__ = ["PromptMemory", "Prompts", "TextCodec"]
 
 MAX_TEMPLATES = 16
 """Maximum templates that are remembered with what a user must not spell in them."""
@@ -26,12 +26,14 @@ PROBE = "a"
 
 
 class TextCodec(Protocol):
-    """What prompts need of a tokenizer: text to ids, and what single ids are."""
+    """What prompts need of a tokenizer: text to ids, what single ids are, and what its files say of prompts."""
 
     @property
     def special_ids(self) -> frozenset[int]: ...
     @property
-    def added_ids(self) -> frozenset[int]: ...
+    def added_texts(self) -> Mapping[str, int]: ...
+    @property
+    def prompt_facts(self) -> PromptFacts: ...
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]: ...
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]: ...
@@ -39,38 +41,50 @@ class TextCodec(Protocol):
     def piece(self, token_id: SupportsIndex) -> Piece: ...
 
 
+@dataclass(slots=True)
+class PromptMemory:
+    """What a tokenizer keeps for its `Prompts`: what its format knows of prompts, and what was found out since."""
+
+    support: PromptSupport
+    met_double_bos: bool = False
+    """Whether a prompt had two BOS; the warning of the mode "fix" comes once."""
+
+    encoder_bos: tuple[int | None] | None = None
+    """What encode puts in front of a text, if it is one id; None until it was tried."""
+
+    special_texts: Mapping[str, int] | None = None
+    """The texts of special tokens with their ids; None until they were asked for."""
+
+    controls: dict[str, Controls] = field(default_factory=dict)
+    """What a user must not spell, by the source of the template."""
+
+
 class Prompts:
     """
     Prompts and chats to ids, for one tokenizer.
 
+    It holds the tokenizer, and the tokenizer holds no more than the memory: so a tokenizer that nobody uses is freed at once.
+
     Args:
         codec: The tokenizer, or whatever encodes and knows the ids.
-        support: What the tokenizer's format knows of prompts.
+        memory: What the tokenizer keeps for this.
     """
 
-    def __init__(self, codec: TextCodec, support: PromptSupport) -> None:
-        self.support = support
-        self.met_double_bos = False
-        """Whether a prompt had two BOS; the warning of the mode "fix" comes once."""
-
+    def __init__(self, codec: TextCodec, memory: PromptMemory) -> None:
+        self.support = memory.support
+        self.memory = memory
         self._codec = codec
-        self._controls: dict[str, Controls] = {}
 
-    @cached_property
+    @property
     def facts(self) -> PromptFacts:
         """What the tokenizer's files say of prompts; they are read when this is first asked for."""
-        return self.support.facts()
+        return self._codec.prompt_facts
 
     @property
     def bos_token_id(self) -> int | None:
         """The id that a prompt begins with, if the model has one."""
         known = self.facts.bos_token_id
         return self._encoder_bos if known is None else known
-
-    @cached_property
-    def added_texts(self) -> Mapping[str, int]:
-        """The texts of the added vocabulary with their ids."""
-        return {self._codec.piece(token_id).text: token_id for token_id in self._codec.added_ids}
 
     def encode(self, text: str, add_special_tokens: bool = True, *, double_bos: DoubleBosMode = "fix") -> list[int]:
         """
@@ -180,17 +194,27 @@ class Prompts:
         tokens = [self._token(token_id) for token_id in ids]
         return token_strings(tokens, self._places(text, tokens, before, max(more - before, 0)))
 
-    @cached_property
+    @property
     def _special_texts(self) -> Mapping[str, int]:
-        return {text: token_id for text, token_id in self.added_texts.items() if token_id in self._codec.special_ids}
+        found = self.memory.special_texts
+        if found is None:
+            special = self._codec.special_ids
+            found = {text: token_id for text, token_id in self._codec.added_texts.items() if token_id in special}
+            self.memory.special_texts = found
+        return found
 
     def _bare(self, text: str) -> list[int]:
         """The ids of a text without special tokens around it."""
         return self._codec.encode(text, add_special_tokens=False)
 
-    @cached_property
+    @property
     def _encoder_bos(self) -> int | None:
         """What encode puts in front of a text, if it is one id."""
+        if self.memory.encoder_bos is None:
+            self.memory.encoder_bos = (self._find_encoder_bos(),)
+        return self.memory.encoder_bos[0]
+
+    def _find_encoder_bos(self) -> int | None:
         try:
             bare = self._bare(PROBE)
             full = self._codec.encode(PROBE, add_special_tokens=True)
@@ -213,7 +237,7 @@ class Prompts:
 
     def _first_double_bos(self) -> bool:
         """Whether two BOS are met for the first time; later calls say no."""
-        is_first, self.met_double_bos = not self.met_double_bos, True
+        is_first, self.memory.met_double_bos = not self.memory.met_double_bos, True
         return is_first
 
     def _chat(self, messages: Sequence[Mapping[str, Any]], options: ChatOptions) -> Chat:
@@ -221,12 +245,14 @@ class Prompts:
 
     def _controls_of(self, template: ChatTemplate) -> Controls:
         """What a user must not spell in a template, remembered."""
-        found = self._controls.get(template.source)
+        known = self.memory.controls
+        found = known.get(template.source)
         if found is None:
-            if len(self._controls) >= MAX_TEMPLATES:
-                self._controls.clear()
-            found = Controls(self.added_texts, self._codec.special_ids, template.texts, ignores_case=template.changes_case)
-            self._controls[template.source] = found
+            if len(known) >= MAX_TEMPLATES:
+                known.clear()
+            added, special = self._codec.added_texts, self._codec.special_ids
+            found = Controls(added, special, template.texts, ignores_case=template.changes_case)
+            known[template.source] = found
         return found
 
     def _chat_ids(self, chat: Chat) -> list[int]:
@@ -234,7 +260,7 @@ class Prompts:
             return chat.ids
         if chat.disguise is None:
             return self.encode_rendered(chat.text)
-        return encode_disguised(self.encode_rendered, self.support.plain, chat.text, chat.disguise, self.added_texts)
+        return encode_disguised(self.encode_rendered, self.support.plain, chat.text, chat.disguise, self._codec.added_texts)
 
     def _token(self, token_id: int) -> Token:
         special = token_id in self._codec.special_ids

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, SupportsIndex
 
-from ..core.request.channels import CONTENT, REASONING, ChannelDelta
-from ..core.request.formats import HARMONY, TURN_FORMATS, TurnFormat, turn_format
 from ..core.request.request import RequestDecoder
-from ..core.request.tool_types import tool_types
 from ..core.vocabulary import Piece
 from ..errors import OptionError
+from ..turns.channels import CONTENT, REASONING, ChannelDelta
+from ..turns.formats import HARMONY, TURN_FORMATS, TurnFormat, turn_format
+from ..turns.tool_types import tool_types
 
 __all__ = ["DetectedFormat", "TurnTokenizer", "detect_format", "parse_turn", "turn_after", "turn_for"]
 

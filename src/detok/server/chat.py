@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.request.formats import TurnFormat
-from ..core.request.logprobs import chat_logprobs
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
+from ..logprob_shapes import chat_logprobs
+from ..turns.formats import TurnFormat
 from .answers import DONE, event
 from .chat_prompts import chat_ids
 from .errors import shown_reason
@@ -174,4 +174,5 @@ class ChatShape:
         usage = usage_of(len(self._prompt), self._completion_tokens)
         if self._messages is None:
             return usage
-        return {**usage, "completion_tokens_details": {"reasoning_tokens": sum(one.reasoning_tokens for one in self._messages)}}
+        reasoning = sum(one.reasoning_tokens for one in self._messages)
+        return {**usage, "completion_tokens_details": {"reasoning_tokens": reasoning}}

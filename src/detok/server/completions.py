@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.request.logprobs import TokenLogprob, completion_logprobs
+from ..core.request.logprobs import TokenLogprob
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
+from ..logprob_shapes import completion_logprobs
 from .answers import DONE, event
 from .errors import shown_reason
 from .generation import Asked, Generation, usage_of

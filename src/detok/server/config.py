@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import msgspec
 
 from ..core.options import ByteFallbackMode
-from ..core.request.formats import TurnFormat, parser_format, turn_format
 from ..data import EMBEDDED
 from ..errors import OptionError, SourceError
 from ..tokenizers.encoders import EncoderName
+from ..turns.formats import TurnFormat, parser_format, turn_format
 from .limits import Limits
 
 __all__ = ["ModelConfig", "ServerConfig", "read_config"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.request.channels import REASONING
-from ..core.request.formats import TurnFormat
 from ..errors import OptionError
+from ..turns.channels import REASONING
+from ..turns.formats import TurnFormat
 
 __all__ = ["forced_calls", "is_forced"]
 

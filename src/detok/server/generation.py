@@ -11,10 +11,10 @@ from uuid import uuid4
 
 from starlette.responses import Response
 
-from ..core.request.formats import TurnFormat
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..frontend.pending import Outlet, Pending
+from ..turns.formats import TurnFormat
 from .answers import Shape
 from .config import ServerConfig
 from .errors import Refused, failure_of

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.options import ByteFallbackMode
-from ..core.request.formats import TurnFormat
 from ..data import sample, sample_names
 from ..engines.base import Engine
 from ..engines.opening import open_engine
@@ -20,6 +19,7 @@ from ..frontend.processor import OutputProcessor
 from ..prompts.lengths import Frame, LengthLimits, Truncation
 from ..prompts.microbatch import AsyncEncoder
 from ..tokenizers import Tokenizer, load
+from ..turns.formats import TurnFormat
 from .config import ModelConfig
 from .limits import Limits
 from .turns import model_format

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from ..core.request.channels import CONTENT, REASONING, TOOL, ChannelDelta
+from ..turns.channels import CONTENT, REASONING, TOOL, ChannelDelta
 
 __all__ = ["MessageDeltas", "whole_message"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.request.formats import TurnFormat
 from ..prompts.turn_formats import detect_format, turn_after, turn_for
 from ..tokenizers import Tokenizer
+from ..turns.formats import TurnFormat
 from .config import ModelConfig
 from .forced_calls import is_forced
 from .logs import logger

@@ -7,13 +7,13 @@ from typing import Any, Protocol, SupportsIndex
 
 from ..core.decoding.automaton import StreamMachine
 from ..core.decoding.rules import byte_of
-from ..core.decoding.window import Decode, Unremembered, Window
 from ..core.options import DecodeOptions
 from ..core.vocabulary import Piece
 from ..errors import UnknownTokenId
 from ..ids import as_ids
 from ..prompts.facts import PromptSupport
 from .tokenizer import Encoder, Library, Tokenizer
+from .window import Decode, Window
 
 __all__ = ["OpaqueTokenizer", "OwnDecode", "TokenVocabulary"]
 
@@ -122,7 +122,7 @@ class OpaqueTokenizer(Tokenizer):
 
     def machine(self, options: DecodeOptions) -> StreamMachine:
         """Return a window of ids over the tokenizer's own decode: without rules there is no automaton."""
-        return Unremembered(Window(self.vocabulary, self.one_shot(options), options), lambda: self.fingerprint)
+        return StreamMachine(Window(self.vocabulary, self.one_shot(options), options), lambda: self.fingerprint)
 
     def one_shot(self, options: DecodeOptions) -> Decode:
         """

@@ -32,7 +32,8 @@ class SentencePieceVocabulary:
     """The pieces of a processor; the place is the id."""
 
     def __init__(self, processor: Any) -> None:
-        self._every = list(range(processor.get_piece_size()))
+        self.known = range(processor.get_piece_size())
+        self._every = list(self.known)
         self._texts: Sequence[str] = processor.id_to_piece(self._every)
         self._bytes = self._where(processor.is_byte)
         self.controls = self._where(processor.is_control)
@@ -47,7 +48,7 @@ class SentencePieceVocabulary:
 
     def piece(self, token_id: int) -> Piece | None:
         """The piece behind ``token_id``, or None."""
-        if not 0 <= token_id < len(self._texts):
+        if token_id not in self.known:
             return None
         text = self._texts[token_id]
         if token_id in self.controls:
@@ -81,7 +82,8 @@ class SentencePieceLibrary:
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """Decode; control pieces are shown by the model in which they are user-defined."""
-        asked = [token_id for token_id in ids if self._vocabulary.piece(token_id) is not None]
+        known = self._vocabulary.known
+        asked = [token_id for token_id in ids if token_id in known]
         shows = not skip_special_tokens and not self._vocabulary.controls.isdisjoint(asked)
         processor = self._showing() if shows else self._processor
         return str(processor.decode(asked, out_type=str)) if asked else ""

@@ -16,16 +16,16 @@ from ..prompts.bos import DoubleBosMode, check_double_bos
 from ..prompts.chats import ChatOptions
 from ..prompts.drift import roundtrips
 from ..prompts.facts import PromptFacts, PromptSupport
-from ..prompts.prompts import Prompts
+from ..prompts.prompts import PromptMemory, Prompts
 from ..prompts.token_strings import TokenString
 from .encoders import EncoderInfo, FastestEncoder
 
 if TYPE_CHECKING:
-    from ..core.request.channels import ChannelDelta
-    from ..core.request.formats import TurnFormat
     from ..prompts.microbatch import AsyncEncoder
     from ..prompts.transcript import Transcript
     from ..prompts.turns import Render
+    from ..turns.channels import ChannelDelta
+    from ..turns.formats import TurnFormat
 
 __all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "TokenizersLibrary", "check_mode"]
 
@@ -103,8 +103,7 @@ class Tokenizer(Decoder):
         self.source = source
         self.remarks = tuple(remarks)
         self._encoder = encoder
-        self.prompts = Prompts(self, prompt_support or PromptSupport())
-        """What makes ids of prompts and chats."""
+        self._prompt_memory = PromptMemory(prompt_support or PromptSupport())
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """
@@ -145,9 +144,14 @@ class Tokenizer(Decoder):
         return AsyncEncoder(self.prompts, **{"inline_bytes": self.encoder.inline_bytes, **options})
 
     @property
+    def prompts(self) -> Prompts:
+        """What makes ids of prompts and chats."""
+        return Prompts(self, self._prompt_memory)
+
+    @cached_property
     def prompt_facts(self) -> PromptFacts:
         """What the tokenizer's files say of prompts; they are read when this is first asked for."""
-        return self.prompts.facts
+        return self._prompt_memory.support.facts()
 
     @property
     def bos_token_id(self) -> int | None:
@@ -157,17 +161,17 @@ class Tokenizer(Decoder):
     @property
     def eos_token_ids(self) -> tuple[int, ...]:
         """Every id that ends what the model writes, as far as the files say: eos_token, then those of generation_config.json."""
-        return self.prompts.facts.eos_token_ids
+        return self.prompt_facts.eos_token_ids
 
     @property
     def chat_templates(self) -> Mapping[str, str]:
         """The tokenizer's chat templates by their names; the usual one is "default"."""
-        return self.prompts.facts.chat_templates
+        return self.prompt_facts.chat_templates
 
-    @property
+    @cached_property
     def added_texts(self) -> Mapping[str, int]:
         """The texts of the added vocabulary with their ids."""
-        return self.prompts.added_texts
+        return {self.piece(token_id).text: token_id for token_id in self.added_ids}
 
     def encode_prompt(self, text: str, add_special_tokens: bool = True, *, double_bos: DoubleBosMode = "fix") -> list[int]:
         """Return the ids of a prompt that is no chat: as `encode`, with exactly one BOS. See `Prompts.encode`."""

@@ -7,12 +7,12 @@ special ids, added tokens and vocabulary, which are slow properties there, are r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
 from ..core.decoding.rules import Replace, Rule, StripEnds
-from ..core.decoding.window import join_segments
 from ..core.options import DecodeOptions
 from ..core.vocabulary import Vocabulary
 from ..errors import OptionError, SourceError
@@ -263,3 +263,25 @@ def _decodes_itself(source: Any) -> bool:
 
 def _class_name(source: Any) -> str:
     return type(source).__name__
+
+
+def join_segments(tokens: Iterable[str], *, added: Collection[str], to_string: Callable[[list[str]], str], spaces: bool) -> str:
+    """
+    Return the text of tokens, segmented at added tokens as vLLM does it for Python tokenizers, and transformers did up to 4.57.
+
+    An added token stands for itself; what stands between two of them becomes text together.
+
+    Args:
+        tokens: Surface strings.
+        added: Those of the added vocabulary.
+        to_string: The tokenizer's own ``convert_tokens_to_string``.
+        spaces: Whether the segments are joined with a space, which is vLLM's `spaces_between_special_tokens`.
+
+    >>> join_segments(["a", "b", "<x>", "<y>", "c"], added={"<x>", "<y>"}, to_string="".join, spaces=True)
+    'ab <x> <y> c'
+    """
+    segments: list[str] = []
+    for is_added, group in groupby(tokens, added.__contains__):
+        between = list(group)
+        segments += between if is_added else [to_string(between)]
+    return (" " if spaces else "").join(segments)

@@ -10,10 +10,10 @@ import pytest
 
 import detok
 from detok import Logprob
-from detok.core.request.harmony import MAX_HEADER
 from detok.core.request.spans import MAX_WAITING
-from detok.core.request.stops import StopStrings
 from detok.inspection.strategies import STRATEGIES, Strategy, by_strategy
+from detok.text_search import StopStrings
+from detok.turns.harmony import MAX_HEADER
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, make
 
 LETTERS = detok.load(

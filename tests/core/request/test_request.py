@@ -35,7 +35,7 @@ WORDS = [
 def words() -> detok.Tokenizer:
     """Words, byte tokens, and two special tokens, of which the one with id 0 ends an answer."""
     tokenizer = detok.load(make({"type": "Sequence", "decoders": [FALLBACK, FUSE]}, WORDS, special=["<eos>", "<tool>"]))
-    tokenizer.prompts.facts = PromptFacts(eos_token_ids=(0,))
+    tokenizer.prompt_facts = PromptFacts(eos_token_ids=(0,))
     return tokenizer
 
 
@@ -109,7 +109,7 @@ def test_every_end_gives_out_what_is_held(words: detok.Tokenizer, reason: Any) -
     request = words.request(stop=["ENDER", "\ufffdx"])
     texts = [request.feed([token_id]).text for token_id in (2, 6, 7, 8)]
     assert (texts, request.held, request.held_because) == (["the", "", "", ""], b"ENDE\xf0\x9f", request.held_because)
-    assert "behind what may become a stop" in request.held_because
+    assert "after what may become a stop" in request.held_because
     output = request.finish(reason)
     assert (output.text, output.finish_reason, output.stop_reason) == ("ENDE\ufffd\ufffd", reason, None)
     assert (request.held, request.finished, request.finish_reason) == ("", True, reason)
@@ -299,12 +299,12 @@ def test_logprobs_come_with_every_step_or_none(words: detok.Tokenizer) -> None:
     """A request that has had tokens without logprobs has none later, and the other way round."""
     request = words.request()
     request.feed([2])
-    with pytest.raises(detok.OptionError, match="the steps before had none"):
+    with pytest.raises(detok.OptionError, match="earlier steps had none"):
         request.feed([2], [-1.0])
     request = words.request()
     request.feed([], [])
     request.feed([2], [-1.0])
-    with pytest.raises(detok.OptionError, match="the steps before had some"):
+    with pytest.raises(detok.OptionError, match="earlier steps had them"):
         request.feed([2])
     assert request.feed([]).text == ""
     assert request.finish("length").finish_reason == "length"

@@ -14,7 +14,8 @@ import detok
 from detok.inspection import hostile_ids
 from detok.inspection.strategies import by_strategy, open_stream
 from tests.support.handmade import METASPACE, WORDPIECE, handmade, make
-from tests.support.vocabularies import load_tokenizer, real
+from tests.support.laws import subject
+from tests.support.vocabularies import load_tokenizer
 
 
 def by_vllm(tokenizer: tokenizers.Tokenizer, prompt: Sequence[int], ids: Sequence[int], *, skips: bool) -> list[str]:
@@ -61,7 +62,7 @@ def test_steps_are_those_of_the_library(name: str) -> None:
 @pytest.mark.parametrize("name", ["mistral-v1", "minilm"])
 def test_steps_are_those_of_the_library_for_real_vocabularies(name: str) -> None:
     """With their specials and holes."""
-    assert_same(load_tokenizer(name), detok.load(real(name) / "tokenizer.json"), 150)
+    assert_same(load_tokenizer(name), subject(name), 150)
 
 
 def test_an_invalid_prefix_is_recovered_from() -> None:

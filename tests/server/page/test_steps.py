@@ -52,7 +52,7 @@ def test_steps_name_what_may_become_a_stop() -> None:
     assert [row["candidate"] for row in rows] == ["", "EN", "EN", ""]
     assert rows[1]["held"] == "EN"
     assert rows[2]["held"] == {"bytes": b"EN".hex() + "e2"}
-    assert rows[2]["held_because"].endswith("behind what may become a stop")
+    assert rows[2]["held_because"].endswith("after what may become a stop")
 
 
 def test_steps_mark_what_is_sent_of_a_stop_without_knowing_it() -> None:

@@ -19,7 +19,7 @@ ask the same question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 from typing import Any, Protocol, SupportsIndex
 
@@ -27,8 +27,6 @@ from ...ids import as_id, as_sequence
 from ..options import DecodeOptions
 from .joiners import Held
 from .pipeline import Pipeline, State
-
-__all__ = ["Automaton", "Decoding", "IdleTexts", "Node", "StreamMachine"]
 
 # Maximum id, exclusive, with an entry in a list: one huge id in a sparse vocabulary costs 8 MB for the list at most.
 MAX_LISTED_ID = 1 << 20
@@ -39,13 +37,13 @@ MAX_MOVES = 1 << 17
 MAX_REMEMBERED = 48
 # Maximum last ids of prompts of which it is remembered where they lead: about 1 MB.
 MAX_PROMPT_ENDS = 1 << 13
-# Maximum ids that are kept while a prompt is read backwards: no character is longer than four bytes.
-MAX_READ_BACK = 4
 
 IdleTexts = list[str | None]
 """By id: the text of an id that leads from the idle node back to it; None for any other id, and for one that nobody met."""
 
-NO_MOVES: dict[int, tuple[str, Node]] = {}
+NodeMoves = dict[int, tuple[str, "Node"]]
+
+NO_MOVES: NodeMoves = {}
 """Of nodes that remember nothing; it stays empty."""
 
 
@@ -56,47 +54,15 @@ class Decoding(Protocol):
 
     def feed(self, state: Any, token_id: int, /) -> tuple[str, Any]:
         """Take one id and return the text that comes out, and the next state."""
-        ...
 
     def finish(self, state: Any, /) -> str:
         """Return the rest of the text."""
-        ...
 
     def held(self, state: Any, /) -> Held:
         """Return what is held, and why, for display."""
-        ...
 
-
-class StreamMachine(Protocol):
-    """What a stream moves on: an `Automaton`, or a machine without a memory."""
-
-    exact: bool
-    """Whether the text is proven equal to the one-shot decode."""
-
-    fingerprint: Callable[[], str]
-    finished: Node
-
-    @property
-    def pipeline(self) -> Decoding:
-        """What answers."""
-        ...
-
-    @property
-    def idle(self) -> Node | None:
-        """The node at which nothing is held, if there is one."""
-        ...
-
-    def advance(self, node: Node, token_id: int, /) -> tuple[str, Node]:
-        """Return the text that comes out after ``token_id``, and the next node."""
-        ...
-
-    def after_prompt(self, prompt_ids: Iterable[SupportsIndex], /) -> Node:
-        """Return the node after a prompt."""
-        ...
-
-    def node(self, state: Any, /) -> Node:
-        """Return the node of a state."""
-        ...
+    def after_prompt(self, prompt_ids: Sequence[SupportsIndex], /) -> Any:
+        """Return the state after a prompt, which may be empty."""
 
 
 class Node:
@@ -104,12 +70,13 @@ class Node:
 
     __slots__ = ("machine", "moves", "state", "texts")
 
-    def __init__(self, machine: StreamMachine, state: Any, texts: IdleTexts, *, remembers: bool) -> None:
+    def __init__(self, machine: StreamMachine, state: Any, texts: IdleTexts, moves: NodeMoves) -> None:
         self.machine = machine
         self.state = state
         self.texts = texts
         """For the idle node: the text of each id that leads back to it. For all others: a list without texts."""
-        self.moves: dict[int, tuple[str, Node]] = {} if remembers else NO_MOVES
+        self.moves = moves
+        """By id: the text that comes out, and the next node. `NO_MOVES` where nothing is remembered."""
 
     @property
     def is_idle(self) -> bool:
@@ -117,36 +84,27 @@ class Node:
         return self is self.machine.idle
 
 
-class Automaton:
+class StreamMachine:
     """
-    The remembered moves of one pipeline.
+    What streams move on. This one remembers no moves and asks each time, for states that hardly ever come again.
 
     Args:
         pipeline: What answers.
-        fingerprint: Gives the fingerprint of the decoder that the pipeline is of; asked for when a snapshot is taken.
-        blank: A list without texts, of which the automata of one decoder share one; it grows here as `Node.texts` does.
+        fingerprint: Gives the fingerprint of the decoder that it is of; asked for when a snapshot is taken.
+        blank: A list without texts, which nodes share that have none.
     """
 
-    exact = True
+    exact = False
+    """Whether the text is proven equal to the one-shot decode."""
 
-    def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str], blank: IdleTexts) -> None:
+    idle: Node | None = None
+    """The node at which nothing is held, if there is one."""
+
+    def __init__(self, pipeline: Decoding, fingerprint: Callable[[], str], blank: IdleTexts | None = None) -> None:
         self.pipeline = pipeline
         self.fingerprint = fingerprint
-        self.questions = 0
-        """How often the pipeline was asked: a count of work, which tests look at."""
-        # Made at once in the right size: growing lists of 150,000 entries by doubling took half of a new tokenizer's first text.
-        size = min(length_hint(pipeline.vocabulary), MAX_LISTED_ID)
-        texts: IdleTexts = [None] * size
-        if len(blank) < size:
-            blank += [None] * (size - len(blank))
-        self._blank = blank
-        self._nodes: dict[State, Node] = {}
-        self._moves_left = MAX_MOVES
-        self._after_last_id: dict[int, Node] = {}
-        self._seen: set[int] = set()
-        self.idle = self._nodes[pipeline.idle] = Node(self, pipeline.idle, texts, remembers=True)
-        self.start = self.node(pipeline.start)
-        self.finished = Node(self, None, blank, remembers=False)
+        self._blank: IdleTexts = [] if blank is None else blank
+        self.finished = Node(self, None, self._blank, NO_MOVES)
         """Where a stream stands after `finish`; nothing leads on from it."""
 
     def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
@@ -156,6 +114,49 @@ class Automaton:
         Raises:
             UnknownTokenId: The id has no piece, and the options ask to be told.
         """
+        text, state = self.pipeline.feed(node.state, token_id)
+        return text, self.node(state)
+
+    def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
+        """Return the node after a prompt; the start if there is none."""
+        return self.node(self.pipeline.after_prompt(as_sequence(prompt_ids, where="prompt_ids")))
+
+    def node(self, state: Any) -> Node:
+        """Return the node of a state."""
+        return Node(self, state, self._blank, NO_MOVES)
+
+
+class Automaton(StreamMachine):
+    """
+    The machine that remembers the moves of a pipeline.
+
+    Args:
+        pipeline: What answers.
+        fingerprint: As `StreamMachine` takes it.
+        blank: A list without texts, of which the automata of one decoder share one; it grows here as `Node.texts` does.
+    """
+
+    exact = True
+    idle: Node
+    pipeline: Pipeline
+
+    def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str], blank: IdleTexts) -> None:
+        super().__init__(pipeline, fingerprint, blank)
+        self.questions = 0
+        """How often the pipeline was asked: a count of work, which tests look at."""
+        # Made at once in the right size: growing lists of 150,000 entries by doubling took half of a new tokenizer's first text.
+        size = min(length_hint(pipeline.vocabulary), MAX_LISTED_ID)
+        texts: IdleTexts = [None] * size
+        if len(blank) < size:
+            blank += [None] * (size - len(blank))
+        self._nodes: dict[State, Node] = {}
+        self._moves_left = MAX_MOVES
+        self._after_last_id: dict[int, Node] = {}
+        self._seen: set[int] = set()
+        self.idle = self._nodes[pipeline.idle] = Node(self, pipeline.idle, texts, {})
+        self.start = self.node(pipeline.start)
+
+    def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
         move = node.moves.get(token_id)
         if move is not None:
             return move
@@ -185,64 +186,35 @@ class Automaton:
                 self._remember(self.idle, token_id, text, self.idle)
 
     def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
-        """
-        Return the node after a prompt; the start if there is none.
-
-        The prompt is read backwards to an id after which the state is the same whatever came before, and forwards again from
-        there. In ordinary prompts that is the last id, of which it is remembered where it leads:
-
-            prompt         read backwards    why                                    then forwards
-            … 785 3974     3974, 785         "The" resets, but it may not be the     785, 3974
-                                             first of the text, so one id more
-            … 785 9754 230 230, 9754, 785    a part of a character does not reset    785, 9754, 230
-        """
         ids = as_sequence(prompt_ids, where="prompt_ids")
         count = len(ids)
-        if not count:
-            return self.start
+        if count < 2:
+            return self.node(self.pipeline.after_prompt(ids)) if count else self.start
         last = as_id(ids[count - 1], where="prompt_ids", position=count - 1)
+        before = as_id(ids[count - 2], where="prompt_ids", position=count - 2)
         known = self._after_last_id.get(last)
-        if known is not None and count > 1 and as_id(ids[count - 2], where="prompt_ids", position=count - 2) in self._seen:
+        if known is not None and before in self._seen:
             return known
-        first, is_last_id = self._read_back(ids)
-        node = self.start
-        for position in range(first, count):
-            _, node = self.advance(node, as_id(ids[position], where="prompt_ids", position=position))
-        node = self.node(self.pipeline.border(node.state))
-        if is_last_id and node.moves is not NO_MOVES:
+        node = self.node(self.pipeline.after_prompt(ids))
+        sees = self.pipeline.sees
+        if sees(before) and sees(last) and self.pipeline.resets([last]) and node.moves is not NO_MOVES:
+            # All other prompts that end in this id, after one that the decoder sees, lead there too.
             if len(self._seen) >= MAX_PROMPT_ENDS:
                 self._after_last_id.clear()
                 self._seen.clear()
             self._after_last_id[last] = node
-            self._seen.add(as_id(ids[first]))
+            self._seen.add(before)
         return node
 
-    def _read_back(self, ids: Any) -> tuple[int, bool]:
-        """Return where to begin in a prompt, and whether its last id alone resets the state and is not the first of the text."""
-        sees, resets = self.pipeline.sees, self.pipeline.resets
-        seen: list[int] = []
-        first = len(ids)
-        while first and not (seen and resets(seen)):
-            first -= 1
-            token_id = as_id(ids[first], where="prompt_ids", position=first)
-            if sees(token_id):
-                seen = [token_id, *seen[: MAX_READ_BACK - 1]]
-        reset = first
-        # Begin one id earlier that the decoder sees: else the one that resets would be taken for the first of the text.
-        while first and not sees(as_id(ids[first - 1], where="prompt_ids", position=first - 1)):
-            first -= 1
-        return max(0, first - 1), reset == len(ids) - 1 and first == reset > 0
-
     def node(self, state: State) -> Node:
-        """Return the node of a state, made if it is not there."""
         if _weight(state) > MAX_REMEMBERED:
-            return Node(self, state, self._blank, remembers=False)
+            return Node(self, state, self._blank, NO_MOVES)
         node = self._nodes.get(state)
         if node is not None:
             return node
         if len(self._nodes) >= MAX_NODES:
             self._forget()
-        return self._nodes.setdefault(state, Node(self, state, self._blank, remembers=True))
+        return self._nodes.setdefault(state, Node(self, state, self._blank, {}))
 
     def _remember(self, node: Node, token_id: int, text: str, after: Node) -> None:
         # Ids 0 and 1 are kept out of the lists: False and True are equal to them, and have to reach the type check.

@@ -19,8 +19,6 @@ from typing import NamedTuple
 from .tail import Cursor, Tail
 from .texts import append, common_prefix
 
-__all__ = ["Branch", "agree", "past_border"]
-
 
 class Branch(NamedTuple):
     """One of two futures."""

@@ -13,7 +13,7 @@ run is open and still valid, nothing of it is certain but what both futures begi
     <0xFF>           U+FFFD x 3         the run is invalid, whatever follows
     <0x41>           U+FFFD             a byte of an invalid run, though it spells "A"
 
-The eager mode (``byte_fallback="eager"``) is the joiner `joiners.Bytes`: each character comes out as it is complete.
+The eager mode (``byte_fallback="eager"``) is the joiner `joiners.OneAfterAnother`: each character comes out as it is complete.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from .branches import Branch, agree, past_border
 from .joiners import OPEN_RUN, Held, byte_token, held_by_rules
 from .rules import byte_of
 from .tail import Cursor, Tail
-
-__all__ = ["Broken", "ByteRuns", "Run"]
 
 
 class Run(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TRANSFORMERS_CLEANUP", "WORDPIECE_CLEANUP", "clean_up"]
-
 Pairs = tuple[tuple[str, str], ...]
 
 _PUNCTUATION: Pairs = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"))

@@ -21,32 +21,15 @@ from functools import partial
 from typing import Any, assert_never
 
 from ..options import DecodeOptions
+from . import rules as kinds
 from .byte_runs import ByteRuns
 from .cleanup import TRANSFORMERS_CLEANUP
-from .joiners import Bytes, Concatenation, Joiner, LastPiece, byte_token, raw_bytes
+from .joiners import Joiner, LastPiece, OneAfterAnother, byte_token, raw_bytes
 from .rewriter import Rewriter, TooManyStates
-from .rules import (
-    CTC,
-    BPEDecoder,
-    ByteFallback,
-    ByteLevel,
-    FirstDiffers,
-    Fuse,
-    JoinWithSpaces,
-    OneToken,
-    RawBytes,
-    Rule,
-    SentencePiece,
-    TextRule,
-    WordPiece,
-    byte_level_bytes,
-    byte_level_spelling,
-)
+from .rules import Rule, TextRule, byte_level_bytes, byte_level_spelling
 from .stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Repeats, Token, TokenStage
 from .tail import Tail
 from .text_rules import CharRule, StripText, Substitute, TextStage, WholeText
-
-__all__ = ["AnyJoiner", "AnyTokenStage", "Stages", "compile_rules"]
 
 # A pipeline holds stages of many kinds beside each other, and hands each back the states that it gave.
 AnyTokenStage = TokenStage[Any]
@@ -87,10 +70,10 @@ def compile_rules(rules: Sequence[Rule], options: DecodeOptions) -> Stages:
     compiler = _Compiler(eager=options.byte_fallback == "eager")
     stages = compiler.stages
     front: list[AnyTokenStage] = []
-    join: Callable[[Tail], AnyJoiner] = Concatenation
+    join: Callable[[Tail], AnyJoiner] = OneAfterAnother
     over_text: list[TextRule] = []
     for place, rule in enumerate(rules):
-        is_last = place + 1 == len(rules) or isinstance(rules[place + 1], Fuse)
+        is_last = place + 1 == len(rules) or isinstance(rules[place + 1], kinds.Fuse)
         step = compiler.over_tokens(rule, is_last=is_last)
         if isinstance(step, _Joins):
             join = step.joiner
@@ -129,45 +112,45 @@ class _Compiler:
             is_last: No other rule looks at single tokens after this one.
         """
         match rule:
-            case OneToken():
+            case kinds.OneToken():
                 return EachToken(rule.each)
-            case FirstDiffers():
-                return FirstToken(rule.first, rule.rest, spaces=isinstance(rule, (WordPiece, JoinWithSpaces)))
-            case CTC():
+            case kinds.FirstDiffers():
+                return FirstToken(rule.first, rule.rest, spaces=isinstance(rule, (kinds.WordPiece, kinds.JoinWithSpaces)))
+            case kinds.CTC():
                 return Repeats(rule.each)
-            case Fuse():
-                return _Joins(Concatenation)
-            case ByteLevel():
+            case kinds.Fuse():
+                return _Joins(OneAfterAnother)
+            case kinds.ByteLevel():
                 self.stages.spell = byte_level_spelling
-                return _Joins(partial(Bytes, bytes_in=byte_level_bytes))
-            case RawBytes() | SentencePiece():
+                return _Joins(partial(OneAfterAnother, bytes_in=byte_level_bytes))
+            case kinds.RawBytes() | kinds.SentencePiece():
                 return self._pieces(rule)
-            case BPEDecoder():
+            case kinds.BPEDecoder():
                 if is_last:
                     return _Joins(partial(LastPiece, inner=rule.inner, last=rule.last))
                 self._notes.append("one token is held, since other rules over tokens follow the last-token rule")
                 return LastToken(rule.inner, rule.last)
-            case ByteFallback():
+            case kinds.ByteFallback():
                 if is_last:
-                    return _Joins(partial(Bytes, bytes_in=byte_token) if self._eager else ByteRuns)
+                    return _Joins(partial(OneAfterAnother, bytes_in=byte_token) if self._eager else ByteRuns)
                 self._notes.append("byte runs are held whole, since other rules over tokens follow")
                 return HeldRuns(eager=self._eager)
             case _:
                 assert_never(rule)
 
-    def _pieces(self, rule: RawBytes | SentencePiece) -> _Joins:
+    def _pieces(self, rule: kinds.RawBytes | kinds.SentencePiece) -> _Joins:
         """Compile a format whose pieces are no tokens of ``tokenizers``: they join at once."""
-        if isinstance(rule, SentencePiece):
+        if isinstance(rule, kinds.SentencePiece):
             self.stages.skipped, self.stages.specials_are_text = "", True
             strips = rule.add_dummy_prefix or rule.remove_extra_whitespaces
             surfaces = {rule.unknown: rule.unknown_surface} if rule.unknown else {}
             leading = LeadingSpace(strips=strips, every=rule.remove_extra_whitespaces, surfaces=surfaces)
-            return _Joins(partial(Bytes, bytes_in=raw_bytes, invalid="byte"), (leading,))
+            return _Joins(partial(OneAfterAnother, bytes_in=raw_bytes, invalid="byte"), (leading,))
         if rule.specials_split:
             self.stages.skipped, self.stages.specials_are_text = "", True
-            return _Joins(partial(Bytes, bytes_in=raw_bytes))
+            return _Joins(partial(OneAfterAnother, bytes_in=raw_bytes))
         self.stages.spell = str.encode
-        join = _Joins(partial(Bytes, bytes_in=bytes, invalid="nothing" if rule.drops_invalid else "subpart"))
+        join = _Joins(partial(OneAfterAnother, bytes_in=bytes, invalid="nothing" if rule.drops_invalid else "subpart"))
         if not rule.drops_first_space:
             return join
         self.stages.skipped = b""

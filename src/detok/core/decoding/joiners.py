@@ -5,7 +5,7 @@ Runs of byte tokens have a module of their own, `byte_runs`. A joiner holds no s
 comes out. Bytes of a character that is split over tokens wait in it:
 
 >>> from detok.core.decoding.tail import Tail
->>> joiner = Bytes(Tail([]), lambda token: token)
+>>> joiner = OneAfterAnother(Tail([]), lambda token: token)
 >>> first, state = joiner.feed(joiner.start, b"a\\xe2\\x82")
 >>> second, state = joiner.feed(state, b"\\xac!")
 >>> first, second
@@ -24,8 +24,6 @@ from .rules import byte_of
 from .stages import Token
 from .tail import Cursor, Tail
 from .texts import common_prefix
-
-__all__ = ["Bytes", "Concatenation", "Held", "Joiner", "LastPiece", "MayBeLast", "Pending", "byte_token", "raw_bytes"]
 
 State = TypeVar("State")
 
@@ -48,11 +46,9 @@ class Joiner(Protocol[State]):
 
     def feed(self, state: State, token: Any, /) -> tuple[str, State]:
         """Take one token and return the text that is certain now, and the next state."""
-        ...
 
     def finish(self, state: State, /) -> str:
         """Return the rest of the text."""
-        ...
 
     def border(self, state: State, shown: str, /) -> State:
         """
@@ -61,53 +57,18 @@ class Joiner(Protocol[State]):
         Args:
             shown: What would come out if the prompt were all there is.
         """
-        ...
 
     def held(self, state: State, /) -> Held:
         """Return what is held, and why."""
-        ...
 
     def alone(self, token: Any, /) -> str | None:
         """Return the text of a token that leads from the idle state back to it; None if it does not, or if the tail has rules."""
-        ...
 
     def resets(self, tokens: Sequence[Any], /) -> bool:
         """Whether the state after these tokens, at least one, is the same whatever came before them."""
-        ...
 
     def bytes_of(self, token: Any, /) -> bytes:
         """Return the exact bytes that a token is, neither first nor last and whatever its neighbours make of them."""
-        ...
-
-
-class Concatenation:
-    """Tokens one after another. The state is the cursor."""
-
-    def __init__(self, tail: Tail) -> None:
-        self.start = tail.start
-        self.idle = tail.idle
-        self._tail = tail
-
-    def feed(self, cursor: Cursor, token: str) -> tuple[str, Cursor]:
-        return self._tail.feed(cursor, token)
-
-    def finish(self, cursor: Cursor) -> str:
-        return self._tail.finish(cursor)
-
-    def border(self, cursor: Cursor, shown: str) -> Cursor:
-        return cursor.passing_over(shown)
-
-    def held(self, cursor: Cursor) -> Held:
-        return held_by_rules(self._tail.finish(cursor))
-
-    def alone(self, token: str) -> str | None:
-        return token if self._tail.is_empty else None
-
-    def resets(self, tokens: Sequence[str]) -> bool:
-        return self._tail.resets("".join(tokens))
-
-    def bytes_of(self, token: str) -> bytes:
-        return token.encode()
 
 
 class Pending(NamedTuple):
@@ -120,23 +81,31 @@ class Pending(NamedTuple):
     """The place before it."""
 
 
+BytesIn = Callable[[Any], bytes | None]
+
+
+def _no_bytes(token: Token) -> None:
+    return None
+
+
 Invalid = Literal["subpart", "byte", "nothing"]
 """What bytes that belong to no character become: one U+FFFD a maximal subpart (Unicode 3.9), one U+FFFD a byte, or nothing."""
 
 _DECODE = {"subpart": decode_lossy, "byte": decode_per_byte, "nothing": decode_ignoring}
 
 
-class Bytes:
+class OneAfterAnother:
     """
-    Tokens are bytes of one text, each character given out as it is complete; a token that is text ends an incomplete character.
+    Tokens are joined one after another. Where they are bytes, each character is given out as it is complete; a token that is text
+    ends an incomplete character.
 
     Args:
         tail: The rules over joined text.
-        bytes_in: The bytes that a token is; None if it is text.
+        bytes_in: The bytes that a token is; None if it is text, as all are by default.
         invalid: What invalid bytes become.
     """
 
-    def __init__(self, tail: Tail, bytes_in: Callable[[Any], bytes | None], invalid: Invalid = "subpart") -> None:
+    def __init__(self, tail: Tail, bytes_in: BytesIn = _no_bytes, invalid: Invalid = "subpart") -> None:
         self.start = Pending(b"", tail.start)
         self.idle = Pending(b"", tail.idle)
         self._tail = tail

@@ -19,9 +19,10 @@ A pipeline has no state: a state is a plain value that goes in and comes out. No
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from ...errors import UnknownTokenId
+from ...ids import as_id
 from ..options import DecodeOptions
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
@@ -30,7 +31,8 @@ from .joiners import Held
 from .rules import Rule, byte_of
 from .stages import Token
 
-__all__ = ["Pipeline", "State"]
+# Maximum ids that are looked at together while a prompt is read backwards: no character is longer than four bytes.
+MAX_READ_BACK = 4
 
 
 class State(NamedTuple):
@@ -137,8 +139,37 @@ class Pipeline:
             tokens = (*tokens, *stage.finish(at))
         return self._join(state.joint, tokens)
 
-    def border(self, state: State) -> State:
-        """Return the state after the end of a prompt: nothing that the prompt alone decodes to comes out of it."""
+    def after_prompt(self, prompt_ids: Sequence[SupportsIndex]) -> State:
+        """
+        Return the state after a prompt: nothing that the prompt alone decodes to comes out of it.
+
+        The prompt is read backwards to an id after which the state is the same whatever came before, and forwards again from
+        there; in ordinary prompts that is the last id or the one before it:
+
+            prompt            read backwards     why                                     then forwards
+            … 785 3974        3974, 785          "quick" resets, but it must not be      785, 3974
+                                                 taken for the first of the text
+            … 785 9754 230    230, 9754, 785     a part of a character resets nothing    785, 9754, 230
+
+        Raises:
+            TokenTypeError, UnknownTokenId: Of one of the ids that are read.
+        """
+
+        def id_at(position: int) -> int:
+            return as_id(prompt_ids[position], where="prompt_ids", position=position)
+
+        seen: list[int] = []
+        first = len(prompt_ids)
+        while first and not (seen and self.resets(seen)):
+            first -= 1
+            if self.sees(id_at(first)):
+                seen = [id_at(first), *seen[: MAX_READ_BACK - 1]]
+        # Begin one id earlier that the decoder sees: else the one that resets would be taken for the first of the text.
+        while first and not self.sees(id_at(first - 1)):
+            first -= 1
+        state = self.start
+        for position in range(max(0, first - 1), len(prompt_ids)):
+            _, state = self.feed(state, id_at(position))
         return state._replace(joint=self._joiner.border(state.joint, self.finish(state)))
 
     def held(self, state: State) -> Held:

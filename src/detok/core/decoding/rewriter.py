@@ -17,8 +17,6 @@ from ..utf8 import may_begin
 from .text_rules import CharRule, CharState
 from .texts import common_prefix
 
-__all__ = ["MAX_MOVES", "Rewriter", "TooManyStates"]
-
 # A table of more moves than this would cost more to build than early text is worth; the caller holds the text instead.
 MAX_MOVES = 20_000
 
@@ -47,7 +45,7 @@ class Rewriter:
         composed = _compile([first])
         for rule in others:
             # One rule at a time: the table so far is small again before the next rule multiplies it.
-            composed = _compile([_Rule(composed), rule])
+            composed = _compile([composed, rule])
         self.start: int = 0
         self.alphabet = composed.alphabet
         self.ends = composed.ends
@@ -107,7 +105,7 @@ Moves = list[dict[str, tuple[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A composed rule, onward and as small as it can be. Row 0 is the start."""
+    """A composed rule, onward and as small as it can be: a rule over characters itself. Row 0 is the start."""
 
     alphabet: frozenset[str]
     writes: frozenset[str]
@@ -117,27 +115,19 @@ class _Table:
     moves: Moves
     others: list[tuple[str, int]]
     ends: list[str]
-
-
-class _Rule:
-    """A table seen as a rule, so that the next one can be composed with it."""
-
-    def __init__(self, table: _Table) -> None:
-        self.alphabet, self.writes = table.alphabet, table.writes
-        self.start: CharState = 0
-        self._table = table
+    start: CharState = 0
 
     def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
         assert isinstance(state, int)
-        move = self._table.moves[state].get(character)
+        move = self.moves[state].get(character)
         if move is not None:
             return move
-        out, after = self._table.others[state]
-        return out.replace(self._table.other, character), after
+        out, after = self.others[state]
+        return out.replace(self.other, character), after
 
     def finish(self, state: CharState) -> str:
         assert isinstance(state, int)
-        return self._table.ends[state]
+        return self.ends[state]
 
 
 def _compile(rules: Sequence[CharRule]) -> _Table:

@@ -26,29 +26,6 @@ from ..utf8 import REPLACEMENT
 from .cleanup import WORDPIECE_CLEANUP, clean_up
 from .text_rules import CharRule, StripText, Substitute, TextStage, WhiteEnds
 
-__all__ = [
-    "CTC",
-    "BPEDecoder",
-    "ByteFallback",
-    "ByteLevel",
-    "Denormalizer",
-    "FirstDiffers",
-    "Fuse",
-    "JoinWithSpaces",
-    "Metaspace",
-    "OneToken",
-    "RawBytes",
-    "Replace",
-    "Rule",
-    "SentencePiece",
-    "Strip",
-    "StripEnds",
-    "WordPiece",
-    "byte_level_bytes",
-    "byte_level_spelling",
-    "byte_of",
-]
-
 TextRule = Sequence[CharRule] | TextStage[Any] | Callable[[str], str]
 """
 What a decoder is over joined text: rules over characters, which are compiled to a table; a stage; or a function over the whole
@@ -148,7 +125,7 @@ class Replace(OneToken):
         return token.replace(self.pattern, self.content) if self.regex is None else self.regex(token)
 
     def over_text(self) -> TextRule:
-        return (Substitute(self.pattern, self.content),) if self.regex is None else self.each
+        return (Substitute(self.pattern, self.content),) if self.pattern and self.regex is None else self.each
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +140,6 @@ class Metaspace(FirstDiffers):
 
     def rest(self, token: str) -> str:
         return token.replace(self.replacement, " ")
-
-    def over_text(self) -> TextRule:
-        return (Substitute(self.replacement, self.first(self.replacement)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +156,7 @@ class WordPiece(FirstDiffers):
         return self.first(token[len(self.prefix) :] if token.startswith(self.prefix) else f" {token}")
 
     def over_text(self) -> TextRule:
-        return _substitutes(WORDPIECE_CLEANUP) if self.cleanup else ()
+        return [Substitute(*pair) for pair in WORDPIECE_CLEANUP if self.cleanup]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +186,7 @@ class BPEDecoder:
         return token.replace(self.suffix, "")
 
     def over_text(self) -> TextRule:
-        return (Substitute(self.suffix, ""),)
+        return self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +204,12 @@ class CTC:
         return token
 
     def over_text(self) -> TextRule:
-        pad = Substitute(self.pad_token, "")
-        if not self.cleanup:
-            return (pad,)
-        return (pad, *_substitutes(WORDPIECE_CLEANUP), Substitute(self.word_delimiter_token, " ", in_nothing=True))
+        if not (self.pad_token and self.word_delimiter_token):
+            return self.each
+        rules = [(self.pad_token, "")]
+        if self.cleanup:
+            rules += [*WORDPIECE_CLEANUP, (self.word_delimiter_token, " ")]
+        return [Substitute(*pair) for pair in rules]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,10 +280,6 @@ class StripEnds(OneToken):
 
 Rule = OneToken | FirstDiffers | BPEDecoder | CTC | ByteFallback | ByteLevel | RawBytes | SentencePiece | Fuse
 """Any kind of decoder. `compiler` has a case for each of these, and mypy fails where one is missing."""
-
-
-def _substitutes(pairs: Sequence[tuple[str, str]]) -> tuple[Substitute, ...]:
-    return tuple(Substitute(*pair) for pair in pairs)
 
 
 def byte_of(token: str) -> int | None:

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..utf8 import REPLACEMENT, decode_lossy, decode_strict
 from .rules import byte_of
 from .texts import append
-
-__all__ = ["EachToken", "FirstToken", "HeldRuns", "LastToken", "LeadingSpace", "Repeats", "Token", "TokenStage"]
 
 State = TypeVar("State")
 Token = str | bytes
@@ -31,35 +29,35 @@ Token = str | bytes
 EachRule = Callable[[Any], Any]
 
 
-class TokenStage(Protocol[State]):
-    """One rule over tokens."""
+class TokenStage(Generic[State]):
+    """One rule over tokens. What is written here holds for a rule that gives each token at once."""
 
     start: State
     idle: State
     """The state that most tokens leave as it is."""
 
-    def feed(self, state: State, token: Any, /) -> tuple[tuple[Token, ...], State]:
+    def feed(self, state: State, token: Any) -> tuple[tuple[Token, ...], State]:
         """Take one token and return the tokens that are certain now, and the next state."""
-        ...
+        return self.middle(token), state
 
-    def finish(self, state: State, /) -> tuple[Token, ...]:
+    def finish(self, state: State) -> tuple[Token, ...]:
         """Return the tokens that were held for the end."""
-        ...
+        return ()
 
-    def middle(self, token: Any, /) -> tuple[Token, ...]:
+    def middle(self, token: Any) -> tuple[Token, ...]:
         """Return what a token gives that is neither the first nor the last, nor equal to its neighbours."""
-        ...
+        return (token,)
 
-    def without_space(self, state: State, /) -> State:
+    def without_space(self, state: State) -> State:
         """Return the state in which the next token gets no space in front, and which is else like ``state``."""
-        ...
+        return state
 
-    def resets(self, token: Any, /) -> bool:
+    def resets(self, token: Any) -> bool:
         """Whether what follows this token, which is not the first, does not depend on the tokens before it."""
-        ...
+        return True
 
 
-class EachToken:
+class EachToken(TokenStage[None]):
     """A rule that looks at one token alone."""
 
     start = idle = None
@@ -73,23 +71,11 @@ class EachToken:
             return FirstToken(_both(self.each, stage.first), _both(self.each, stage.rest), spaces=stage.spaces)
         return EachToken(_both(self.each, stage.each))
 
-    def feed(self, state: None, token: Token) -> tuple[tuple[Token, ...], None]:
-        return (self.each(token),), None
-
-    def finish(self, state: None) -> tuple[Token, ...]:
-        return ()
-
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.each(token),)
 
-    def without_space(self, state: None) -> None:
-        return None
 
-    def resets(self, token: Token) -> bool:
-        return True
-
-
-class FirstToken:
+class FirstToken(TokenStage[bool]):
     """
     A rule that treats the first token unlike all others. The state: whether there was a token.
 
@@ -113,20 +99,14 @@ class FirstToken:
     def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
         return ((self.rest if state else self.first)(token),), True
 
-    def finish(self, state: bool) -> tuple[Token, ...]:
-        return ()
-
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.rest(token),)
 
     def without_space(self, state: bool) -> bool:
         return False if self.spaces else state
 
-    def resets(self, token: Token) -> bool:
-        return True
 
-
-class LastToken:
+class LastToken(TokenStage[str | None]):
     """A rule that treats the last token unlike all others, before other rules over tokens. The state: the token that is held."""
 
     start: str | None = None
@@ -144,14 +124,11 @@ class LastToken:
     def middle(self, token: str) -> tuple[Token, ...]:
         return (self._inner(token),)
 
-    def without_space(self, state: str | None) -> str | None:
-        return state
-
     def resets(self, token: str) -> bool:
         return False
 
 
-class Repeats:
+class Repeats(TokenStage[str | None]):
     """A token equal to the one before it vanishes, and so does one that a rule makes empty (CTC). The state: the token before."""
 
     start: str | None = None
@@ -163,21 +140,12 @@ class Repeats:
     def feed(self, state: str | None, token: str) -> tuple[tuple[Token, ...], str | None]:
         return (() if token == state else self.middle(token)), token
 
-    def finish(self, state: str | None) -> tuple[Token, ...]:
-        return ()
-
     def middle(self, token: str) -> tuple[Token, ...]:
         text = self._each(token)
         return (text,) if text else ()
 
-    def without_space(self, state: str | None) -> str | None:
-        return state
 
-    def resets(self, token: str) -> bool:
-        return True
-
-
-class LeadingSpace:
+class LeadingSpace(TokenStage[bool]):
     """
     While there is no text yet, a piece loses one leading ``▁``; every other ``▁`` is a space (SentencePiece).
 
@@ -205,14 +173,8 @@ class LeadingSpace:
         surface = self._surfaces.get(token)
         return rest.replace("▁", " ") if surface is None else surface
 
-    def finish(self, state: bool) -> tuple[Token, ...]:
-        return ()
-
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (token if isinstance(token, bytes) else self._shown(token, token),)
-
-    def without_space(self, state: bool) -> bool:
-        return state
 
     def resets(self, token: Token) -> bool:
         return isinstance(token, bytes) or bool(self._surfaces.get(token, token.strip("▁")))
@@ -226,7 +188,7 @@ BROKEN: HeldRun = (b"", (), -1)
 """A run that is already invalid: every further byte of it is U+FFFD."""
 
 
-class HeldRuns:
+class HeldRuns(TokenStage[HeldRun]):
     """
     Runs of byte tokens (ByteFallback) before other rules over tokens, which want to see whole tokens: a valid run becomes one
     token at its end, an invalid one a U+FFFD for each byte. Where no such rules follow, `byte_runs.ByteRuns` says more, earlier.
@@ -261,12 +223,6 @@ class HeldRuns:
         if pending:
             return (REPLACEMENT,) * (1 if self._eager else count)
         return ("".join(pieces),) if pieces else ()
-
-    def middle(self, token: str) -> tuple[Token, ...]:
-        return (token,)
-
-    def without_space(self, state: HeldRun) -> HeldRun:
-        return state
 
     def resets(self, token: str) -> bool:
         return False

@@ -21,8 +21,6 @@ from typing import Any, NamedTuple
 from .text_rules import TextStage
 from .texts import common_prefix
 
-__all__ = ["Cursor", "Tail"]
-
 
 class Cursor(NamedTuple):
     """Where a text stands in the rules over it."""

@@ -20,8 +20,6 @@ from typing import Protocol, TypeVar
 from ..utf8 import may_begin
 from .texts import append
 
-__all__ = ["CharRule", "CharState", "StripText", "Substitute", "TextStage", "WhiteEnds", "WholeText"]
-
 State = TypeVar("State")
 CharState = Hashable
 Pieces = tuple[str, ...]
@@ -37,19 +35,15 @@ class TextStage(Protocol[State]):
 
     def feed(self, state: State, text: str, /) -> tuple[str, State]:
         """Take text and return what is certain now, and the next state."""
-        ...
 
     def finish(self, state: State, /) -> str:
         """Return what comes out at the end of the text."""
-        ...
 
     def expect(self, state: State, pending: bytes, /) -> str:
         """Return what is certain to come out first if the next character begins with the bytes ``pending``, or is U+FFFD."""
-        ...
 
     def resets(self, text: str, /) -> bool:
         """Whether the state after ``text`` is the same whatever stood before it."""
-        ...
 
 
 class CharRule(Protocol):
@@ -63,47 +57,39 @@ class CharRule(Protocol):
     @property
     def alphabet(self) -> frozenset[str]:
         """The characters that this rule looks at; all others are alike to it."""
-        ...
 
     @property
     def writes(self) -> frozenset[str]:
         """The characters that this rule may give without having got them."""
-        ...
 
     @property
     def start(self) -> CharState:
         """The state before the first character."""
-        ...
 
     def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
         """Take one character and return what comes out, and the next state."""
-        ...
 
     def finish(self, state: CharState) -> str:
         """Return what comes out at the end of the text."""
-        ...
 
 
 class Substitute:
     """
     Replace every occurrence of a string, leftmost first, not overlapping, as ``str.replace`` does.
 
-    The state counts how many characters of the pattern stand at the end of the text (Knuth, Morris and Pratt). An empty pattern
-    matches before the first character and after each one, but in an empty text only with ``in_nothing``.
+    The state counts how many characters of the pattern, which is not empty, stand at the end of the text (Knuth, Morris and
+    Pratt).
     """
 
-    def __init__(self, pattern: str, content: str, *, in_nothing: bool = False) -> None:
-        self.pattern, self.content, self.in_nothing = pattern, content, in_nothing
+    def __init__(self, pattern: str, content: str) -> None:
+        self.pattern, self.content = pattern, content
         self.alphabet = frozenset(pattern)
         self.writes = frozenset(content)
-        self.start: CharState = 0 if pattern else -1
+        self.start: CharState = 0
         self._borders = _borders(pattern)
 
     def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
         assert isinstance(state, int)
-        if not self.pattern:
-            before = self.content if state == -1 else ""
-            return before + character + self.content, 0
         released = 0
         while self.pattern[state] != character:
             if state == 0:
@@ -117,8 +103,6 @@ class Substitute:
 
     def finish(self, state: CharState) -> str:
         assert isinstance(state, int)
-        if state == -1:
-            return self.content if self.in_nothing else ""
         return self.pattern[:state]
 
 

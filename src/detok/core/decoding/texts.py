@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["append", "common_prefix"]
-
 
 def common_prefix(texts: Iterable[str]) -> str:
     """

@@ -11,8 +11,6 @@ from .options import RequestOptions
 from .output import NOT_DUE, RequestOutput
 from .request import FinishReason, RequestDecoder
 
-__all__ = ["BatchDecoder", "Row"]
-
 
 class Row(NamedTuple):
     """What a step gave one request. Any tuple of these five fields will do, such as ``zip`` makes of columns."""
@@ -102,14 +100,14 @@ class BatchDecoder:
                 try:
                     request = requests[request_id]
                     (token_id,) = token_ids
-                    move = request._place.moves[token_id]
+                    move = request._moves[token_id]
                 except (KeyError, ValueError, TypeError):
                     pass
                 else:
                     recent = request._recent
                     if len(recent) < request._room and type(token_id) is int:
                         recent.append(move)
-                        request._place = move[1]
+                        request._moves = move[1]
                         add(move[0] if request._gives_at_once else NOT_DUE)
                         continue
             add(self._row(request_id, token_ids, logprobs, finish_reason, stop_reason))

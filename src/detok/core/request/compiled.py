@@ -8,20 +8,18 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import UnknownTokenId
+from ...turns.formats import TurnFormat
+from ...turns.parsers import turn_parser
+from ...turns.part_tokens import PartTokens
+from ...turns.segments import Segmenter
 from ..decoding.automaton import Node, StreamMachine
 from ..options import DecodeOptions
 from ..snapshot import Envelope
 from ..vocabulary import Vocabulary
 from .followers import Follower, LogprobCollector, SegmentFollower, TokenFacts
-from .formats import TurnFormat
 from .options import RequestOptions
-from .part_tokens import PartTokens
 from .places import Places
-from .segments import Segmenter
 from .stop_search import SearchState, StopSearch
-from .turns import turn_parser
-
-__all__ = ["CompiledRequest"]
 
 NO_SEARCH = SearchState(None)
 

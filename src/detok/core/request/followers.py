@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ...turns.channels import TurnFollower, joined_deltas
+from ...turns.part_tokens import PartTokens
+from ...turns.segments import Segmenter, Special
 from ..decoding.automaton import Node
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
-from .channels import TurnFollower, joined_deltas
 from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .output import RequestOutput
-from .part_tokens import PartTokens
-from .segments import Segmenter, Special
 from .spans import common_length, held_text
-
-__all__ = ["Follower", "LogprobCollector", "SegmentFollower", "TokenFacts"]
 
 # If more characters than this are held, the text of alternatives is approximated by their bytes.
 MAX_ADDED_AFTER = 64
@@ -36,31 +34,24 @@ class Follower(Protocol):
 
     def step(self, before: Node, token_id: int, logprob: Logprob) -> None:
         """Take a token: the stream's node before it, its id, and what the engine says of it."""
-        ...
 
     def decide(self, lengths: Sequence[int]) -> None:
         """Take the lengths of the next spans."""
-        ...
 
     def drop(self, count: int) -> None:
         """Leave out the last tokens: a stop cut them."""
-        ...
 
     def pass_end(self, count: int) -> None:
         """Learn that the last ``count`` tokens come after the end and stay, with ``after_stop="keep"``: no text is theirs."""
-        ...
 
     def take(self, output: RequestOutput) -> None:
         """Look at the text of an output that is the next one, and add to it what is certain now."""
-        ...
 
     def copy(self) -> Follower:
         """Return another one that stands here too."""
-        ...
 
     def plain(self) -> tuple[object, ...]:
         """Return where it stands, for a snapshot; `CompiledRequest.follower` makes one of it again."""
-        ...
 
 
 class TokenFacts:
@@ -241,8 +232,8 @@ class SegmentFollower:
         self._tokens.drop(count)
 
     def pass_end(self, count: int) -> None:
-        self._tokens.drop(count)
         self._segmenter.drop(count)  # an event after the end of the text has no place in it
+        self._tokens.drop(count)
 
     def take(self, output: RequestOutput) -> None:
         """Add the segments that are certain now, and what of each channel is."""
@@ -250,5 +241,5 @@ class SegmentFollower:
         if self._shows:
             output.segments = segments
         if self._turn is not None:
-            deltas = joined_deltas(self._turn.feed(segments) + (self._turn.finish() if output.finished else []))
-            output.channels = self._tokens.counted(deltas)
+            deltas = self._turn.feed(segments) + (self._turn.finish() if output.finished else [])
+            output.channels = self._tokens.counted(joined_deltas(deltas))

@@ -9,10 +9,8 @@ from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 from ...errors import OptionError
 from ...ids import as_ids
+from ...turns.formats import TurnFormat, turn_format
 from ..options import DecodeOptions, check_at_least, check_choice
-from .formats import TurnFormat, turn_format
-
-__all__ = ["AfterFinish", "AfterStop", "OutputKind", "RequestOptions"]
 
 OutputKind = Literal["delta", "cumulative", "final"]
 AfterStop = Literal["cut", "keep"]

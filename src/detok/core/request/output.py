@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from .channels import ChannelDelta, joined_deltas
+from ...turns.channels import ChannelDelta, joined_deltas
+from ...turns.segments import Segment, joined
 from .logprobs import TokenLogprob
 from .options import RequestOptions
-from .segments import Segment, joined
 
-__all__ = ["END_FIELDS", "NOT_DUE", "OutputCollector", "RequestOutput", "SharedOutput"]
-
-# `OutputCollector.until_due` never says more, so that nobody keeps long lists beside the collector's.
+# Maximum outputs that are kept apart until they are merged.
 MAX_WAITING = 1 << 10
 
 
@@ -86,25 +84,7 @@ class RequestOutput:
         """
         if later.cumulative or not self:
             return later
-        if not later:
-            return self
-        retracted = min(later.retracted_tokens, len(self.token_ids))
-        both = RequestOutput(self.text + later.text, self.token_ids[: len(self.token_ids) - retracted] + later.token_ids)
-        both._end_as(later)
-        if retracted:
-            both.retracted_tokens = later.retracted_tokens - retracted
-        for name, merge in BESIDE.items():
-            values = [value for value in (getattr(self, name), getattr(later, name)) if value is not None]
-            if values:
-                setattr(both, name, merge([one for value in values for one in value]))
-        both.cumulative = self.cumulative
-        return both
-
-    def _end_as(self, other: RequestOutput) -> None:
-        """Take over how another output says that the request ended."""
-        for name in END_FIELDS:
-            if name in other.__dict__:
-                setattr(self, name, getattr(other, name))
+        return merged([self, later]) if later else self
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that this output has."""
@@ -169,6 +149,30 @@ NOT_DUE = SharedOutput("")
 """What a step gives whose text waits for more (`stream_interval`, "final")."""
 
 
+def merged(outputs: Sequence[RequestOutput]) -> RequestOutput:
+    """Return one output that says what several in a row say, none of which is cumulative but perhaps the first."""
+    ids: list[int] = []
+    retracted = 0
+    for output in outputs:
+        # A stop may cut ids that came in earlier steps; those that are not among these stay to be retracted.
+        cut = min(output.retracted_tokens, len(ids))
+        retracted += output.retracted_tokens - cut
+        del ids[len(ids) - cut :]
+        ids += output.token_ids
+    one = RequestOutput("".join([output.text for output in outputs]), ids)
+    for name in END_FIELDS:
+        if name in outputs[-1].__dict__:
+            setattr(one, name, getattr(outputs[-1], name))
+    if retracted != one.retracted_tokens:
+        one.retracted_tokens = retracted
+    for name, merge in BESIDE.items():
+        values = [value for output in outputs if (value := getattr(output, name)) is not None]
+        if values:
+            setattr(one, name, merge([item for value in values for item in value]))
+    one.cumulative = outputs[0].cumulative
+    return one
+
+
 class OutputCollector:
     """
     Gathers what each step gives into outputs of the kind that was asked for.
@@ -177,84 +181,60 @@ class OutputCollector:
         options: Of them, `output` and `stream_interval`.
     """
 
-    __slots__ = ("_beside", "_ids", "_interval", "_kind", "_sent", "_texts")
+    __slots__ = ("_ids", "_interval", "_kind", "_sent", "_waiting")
 
     def __init__(self, options: RequestOptions) -> None:
         self._kind = options.output
         self._interval = options.stream_interval
         self._sent = 0
         """Number of ids that were in outputs."""
-        self._texts: list[str] = []
-        self._ids: list[int] = []
-        self._beside: dict[str, list[Any]] = {}
-
-    def copy(self) -> OutputCollector:
-        """Return another one that has gathered the same."""
-        other = OutputCollector.__new__(OutputCollector)
-        other._kind, other._interval = self._kind, self._interval
-        other.restore(*self.plain())
-        return other
+        self._ids = 0
+        """Number of ids that came since the last output; in all, if outputs are cumulative."""
+        self._waiting: list[RequestOutput] = []
+        """What came since the last output; in all, if outputs are cumulative."""
 
     def add(self, new: RequestOutput) -> RequestOutput:
         """Take what a step gave, and return what is due; an empty output if nothing is."""
         if self._kind == "delta" and self._interval == 1:
             return new
-        # A stop may have cut ids that came in steps before.
-        retracted = min(new.retracted_tokens, len(self._ids))
-        del self._ids[len(self._ids) - retracted :]
-        if retracted:
-            new.retracted_tokens -= retracted
-        self.gather(new.text, new.token_ids)
-        for name in BESIDE:
-            more = getattr(new, name)
-            if more is not None:
-                self._beside.setdefault(name, []).extend(more)
-        return self._output(new) if self._is_due(new) else NOT_DUE
-
-    def gather(self, text: str, token_ids: Sequence[int]) -> None:
-        """Take text and ids of steps after which no output is due."""
-        self._texts.append(text)
-        self._ids += token_ids
-
-    def _waiting(self) -> int:
-        """Return how many ids came since the last output."""
-        return len(self._ids) - (self._sent if self._kind == "cumulative" else 0)
-
-    def _is_due(self, new: RequestOutput) -> bool:
-        if new.finished:
-            return True
-        waiting = self._waiting()
-        return self._kind != "final" and bool(waiting) and (not self._sent or waiting >= self._interval)
-
-    def until_due(self) -> int:
-        """Return how many ids it takes at least until an output is due."""
-        if self._kind == "final":
-            return MAX_WAITING
-        return min(self._interval - self._waiting(), MAX_WAITING) if self._sent else 1
-
-    def _output(self, new: RequestOutput) -> RequestOutput:
-        output = RequestOutput("".join(self._texts), list(self._ids))
+        self.gather([new])
+        if not new.finished and (self._kind == "final" or not self._since_output() or self.until_due() > 0):
+            return NOT_DUE
+        output = merged(self._waiting)
         output.cumulative = self._kind != "delta"
-        for name, merge in BESIDE.items():
-            if name in self._beside:
-                # Merged once and for all, so that a cumulative output costs no more than its text.
-                self._beside[name] = merge(self._beside[name])
-                setattr(output, name, list(self._beside[name]))
-        output._end_as(new)
-        if output.cumulative:
-            self._texts = [output.text]
-            self._sent = len(self._ids)
-        else:
-            self._sent += len(self._ids)
-            self._texts, self._ids = [], []
-            self._beside = {name: [] for name in self._beside}
+        self._sent = self._ids if output.cumulative else self._sent + self._ids
+        # What is joined is joined once and for all, so that a cumulative output costs no more than its text.
+        self._waiting = [output] if output.cumulative else []
+        self._ids = self._ids if output.cumulative else 0
         return output
 
-    def plain(self) -> tuple[object, ...]:
-        """Return what `restore` takes."""
-        return (self._sent, "".join(self._texts), list(self._ids), *(self._beside.get(name) for name in BESIDE))
+    def gather(self, outputs: Sequence[RequestOutput]) -> None:
+        """Take what steps gave after which no output is due."""
+        self._waiting += outputs
+        self._ids += sum([len(output.token_ids) - output.retracted_tokens for output in outputs])
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting = [merged(self._waiting)]
 
-    def restore(self, sent: Any, text: Any, ids: Any, *beside: Any) -> None:
+    def _since_output(self) -> int:
+        """Return how many ids came since the last output."""
+        return self._ids - (self._sent if self._kind == "cumulative" else 0)
+
+    def until_due(self) -> int:
+        """Return how many more ids it takes at least until an output is due."""
+        if self._kind == "final":
+            return MAX_WAITING
+        return (self._interval if self._sent else 1) - self._since_output()
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return what `restore` takes."""
+        one = merged(self._waiting) if self._waiting else RequestOutput()
+        return (self._sent, self._ids, one.text, one.token_ids, *(getattr(one, name) for name in BESIDE))
+
+    def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Sequence[Any] | None) -> None:
         """Stand where another one stood."""
-        self._sent, self._texts, self._ids = sent, [text], list(ids)
-        self._beside = {name: list(values) for name, values in zip(BESIDE, beside, strict=True) if values is not None}
+        self._sent, self._ids = sent, ids
+        one = RequestOutput(text, list(token_ids))
+        for name, values in zip(BESIDE, beside, strict=True):
+            if values is not None:
+                setattr(one, name, list(values))
+        self._waiting = [one]

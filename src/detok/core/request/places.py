@@ -17,12 +17,10 @@ among them.
 
 from __future__ import annotations
 
+from ...text_search import Candidate
 from ..decoding.automaton import NO_MOVES, Node
 from .output import SharedOutput
 from .stop_search import StopSearch
-from .stops import Candidate
-
-__all__ = ["NOWHERE", "Move", "Place", "Places"]
 
 # Maximum places and moves that are remembered together: about 40 MB if all are used; then the memory begins again.
 MAX_REMEMBERED = 1 << 17
@@ -38,11 +36,17 @@ class Place:
         self.candidate = candidate
         self.ends = ends
         self.is_idle = node is not None and node.is_idle
-        self.moves: dict[int, Move] = {}
+        self.moves: Moves = {}
 
 
-Move = tuple[SharedOutput, Place, str]
-"""What a token does at a place: the output, the next place, and the text before the search for stops held some of it back."""
+Moves = dict[int, "Move"]
+"""What tokens do at a place, by id."""
+
+Move = tuple[SharedOutput, Moves, Place, str, int]
+"""
+What a token does at a place: the output, the moves of the next place, that place, the text before the search for stops held some
+of it back, and the length of the output's text.
+"""
 
 NOWHERE = Place(None, None, frozenset())
 """The place of a request whose tokens all go the long way: it has no moves."""
@@ -96,7 +100,7 @@ class Places:
         if there is NOWHERE:
             return None
         self._spend()
-        move = (SharedOutput(out, token_id), there, text)
+        move = (SharedOutput(out, token_id), there.moves, there, text, len(out))
         place.moves[token_id] = move
         return move
 

@@ -10,6 +10,7 @@ long way (`_take`): the stream's node, the search for stops, the spans of undeci
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Literal, NoReturn, SupportsIndex, get_args
 
 from ...errors import OptionError, RequestFinished, TokenTypeError
@@ -20,12 +21,10 @@ from ..snapshot import pack
 from .compiled import CompiledRequest
 from .followers import NO_LOGPROB, LogprobCollector
 from .logprobs import Logprob, as_logprobs
-from .output import NOT_DUE, OutputCollector, RequestOutput
+from .output import NOT_DUE, OutputCollector, RequestOutput, merged
 from .places import NOWHERE, Move
 from .snapshot import KINDS, End, RequestState, node_of, plain_node
 from .spans import TokenSpans, Undecided, common_length, held_text
-
-__all__ = ["FinishReason", "RequestDecoder", "as_end"]
 
 FinishReason = Literal["stop", "length", "abort", "error"]
 
@@ -35,6 +34,8 @@ MAX_RECENT = 256
 
 def as_end(finish_reason: Any, stop_reason: Any) -> tuple[FinishReason | None, str | int | None]:
     """Return how an engine says that a request ended, and what stopped it; or raise `OptionError`."""
+    if finish_reason is None and stop_reason is None:
+        return None, None
     check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
     if stop_reason is None or isinstance(stop_reason, str):
         return finish_reason, stop_reason
@@ -68,6 +69,7 @@ class RequestDecoder:
         "_given",
         "_gives_at_once",
         "_last",
+        "_moves",
         "_node",
         "_place",
         "_recent",
@@ -109,6 +111,8 @@ class RequestDecoder:
                 self._room = min(self._room, compiled.options.max_tokens - 1 - self._count)
             if not self._gives_at_once:
                 self._room = min(self._room, self._collected.until_due() - 1)
+        self._moves = self._place.moves
+        """The moves of the place where the request stands after the recent ones."""
 
     def feed(
         self,
@@ -140,13 +144,13 @@ class RequestDecoder:
             # A usual token. `BatchDecoder.step` has this look-up too, since a call would cost half as much again.
             try:
                 (token_id,) = token_ids
-                move = self._place.moves[token_id]
+                move = self._moves[token_id]
             except (KeyError, ValueError, TypeError):
                 return self._feed(token_ids, None, None, stop_reason)
             recent = self._recent
             if len(recent) < self._room and type(token_id) is int:
                 recent.append(move)
-                self._place = move[1]
+                self._moves = move[1]
                 return move[0] if self._gives_at_once else NOT_DUE
         return self._feed(token_ids, logprobs, finish_reason, stop_reason)
 
@@ -167,11 +171,15 @@ class RequestDecoder:
             if ids and self._compiled.options.after_finish == "error":
                 raise RequestFinished(self._end.finish_reason)
             return RequestOutput()
+        self._compiled.check_ids(ids)
         if logprobs is None and finish_reason is None:
             moves = self._usual(ids)
             if moves:
-                return self._follow(moves)
-        self._compiled.check_ids(ids)
+                self._recent += moves
+                self._moves = moves[-1][1]
+                if not self._gives_at_once:
+                    return NOT_DUE
+                return moves[0][0] if len(moves) == 1 else merged([move[0] for move in moves])
         self._catch_up()
         entries = self._entries(ids, logprobs)
         if self._compiled.options.stop_regex:
@@ -204,7 +212,8 @@ class RequestDecoder:
         if len(ids) > self._room - len(self._recent):
             self._catch_up()
             self._stand()
-        compiled, place = self._compiled, self._place
+        compiled = self._compiled
+        place = self._recent[-1][2] if self._recent else self._place
         moves: list[Move] = []
         if len(ids) <= self._room:
             for token_id in ids:
@@ -212,38 +221,37 @@ class RequestDecoder:
                 if move is None:
                     return []
                 moves.append(move)
-                place = move[1]
+                place = move[2]
         return moves
-
-    def _follow(self, moves: list[Move]) -> RequestOutput:
-        """Take the tokens of these moves."""
-        self._recent += moves
-        self._place = moves[-1][1]
-        if not self._gives_at_once:
-            return NOT_DUE
-        return moves[0][0] if len(moves) == 1 else RequestOutput(*_joined(moves))
 
     def _catch_up(self) -> None:
         """Bring everything up to date with the usual tokens that were looked up."""
         moves = self._recent
-        if not moves or self._place.node is None:
+        if not moves:
             return
         self._recent = []
-        text, ids = _joined(moves)
+        self._place = moves[-1][2]
+        assert self._place.node is not None
+        self._room -= len(moves)
         self._node = self._place.node
         self._count += len(moves)
-        self._given += len(text)
-        search = self._compiled.search
-        if search is not None:
-            self._search = search.at(self._place.candidate)
-            # Without a stop nobody asks where a token's text ends.
-            for _, place, certain in moves:
-                if place.is_idle or place.node is None:
-                    self._spans.clear()
-                else:
-                    self._spans.add(place.node, certain)
+        self._given += sum(map(_LENGTH, moves))
+        if self._compiled.search is not None:
+            self._search = self._compiled.search.at(self._place.candidate)
+            self._add_spans(moves)
         if not self._gives_at_once:
-            self._collected.gather(text, ids)
+            self._collected.gather([move[0] for move in moves])
+
+    def _add_spans(self, moves: Sequence[Move]) -> None:
+        """Keep the tokens at the end whose spans are undecided; without a stop nobody asks where a token's text ends."""
+        begin = len(moves)
+        while begin and not moves[begin - 1][2].is_idle:
+            begin -= 1
+        if begin:
+            self._spans.clear()
+        for _, _, place, certain, _ in moves[begin:]:
+            if place.node is not None:
+                self._spans.add(place.node, certain)
 
     def _entries(self, ids: Sequence[int], logprobs: Any) -> Sequence[Logprob]:
         """Return what the engine says of each id; see that it says so in every step or in none."""
@@ -474,17 +482,10 @@ class RequestDecoder:
         """Return where this request stands, as a value."""
         self._catch_up()
         tokens, *certain = self._spans.plain()
-        return RequestState(
-            node=plain_node(self._node),
-            search=self._search.plain(),
-            tokens=self._count,
-            characters=self._given,
-            end=self._end,
-            undecided=tuple((plain_node(token.node), *token[1:]) for token in tokens),
-            certain=tuple(certain),
-            followers=tuple((type(follower).__name__, follower.plain()) for follower in self._followers),
-            collected=self._collected.plain(),
-        )
+        undecided = tuple((plain_node(token.node), *token[1:]) for token in tokens)
+        followers = tuple((type(follower).__name__, follower.plain()) for follower in self._followers)
+        so_far = (plain_node(self._node), self._search.plain(), self._count, self._given, self._end)
+        return RequestState(*so_far, undecided, tuple(certain), followers, self._collected.plain())
 
     @classmethod
     def restored(cls, compiled: CompiledRequest, state: RequestState) -> RequestDecoder:
@@ -507,10 +508,8 @@ class RequestDecoder:
         raise TypeError("a request is not pickled: send request.snapshot(), and go on with tokenizer.restore_request()")
 
 
+_LENGTH = itemgetter(4)
+"""The length of the text of a move."""
+
 # What `logprobs` has to be.
 _ALWAYS = "logprobs must be given in every step or in none"
-
-
-def _joined(moves: Sequence[Move]) -> tuple[str, list[int]]:
-    """Return the text and the ids of several usual tokens."""
-    return "".join([output.text for output, _, _ in moves]), [token_id for output, _, _ in moves for token_id in output.token_ids]

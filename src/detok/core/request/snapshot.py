@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...turns.channels import ChannelDelta
+from ...turns.parsers import PARSER_KINDS
+from ...turns.segments import Event, Special, Text
 from ..decoding.automaton import Node, StreamMachine
 from ..snapshot import STREAM_KINDS, Kinds, unpack
-from .channels import ChannelDelta
 from .logprobs import TokenLogprob, TopLogprob
 from .options import RequestOptions
-from .segments import Event, Special, Text
 from .stop_regex import RegexState
-from .turns import PARSER_KINDS
-
-__all__ = ["KINDS", "End", "RequestState", "node_of", "plain_node", "unpack_request"]
 
 
 class End(NamedTuple):
@@ -52,7 +50,7 @@ class RequestState(NamedTuple):
     followers: tuple[tuple[str, Sequence[object]], ...]
     """Each with the name of its class and its `plain`."""
 
-    collected: tuple[object, ...]
+    collected: tuple[Any, ...]
     """As `OutputCollector.plain`."""
 
 

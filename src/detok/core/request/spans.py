@@ -26,8 +26,6 @@ from typing import NamedTuple
 from ..decoding.automaton import Node
 from ..decoding.texts import common_prefix
 
-__all__ = ["TokenSpans", "Undecided", "common_length", "held_text"]
-
 # Maximum undecided tokens with spans of their own. Of a byte run that is longer and comes out at once, all the rest belongs to
 # the token that ends it: what each of them would have been costs as much as the run is long.
 MAX_UNDECIDED = 1024
@@ -107,12 +105,11 @@ class TokenSpans:
         if is_idle and not wanted:
             self.clear()
             return []
-        if not (text or is_idle):
-            self._take_new()
-            return []
         lengths = []
         is_ripe = 4 * len(self._new) >= len(self._tokens)  # enough has come to pay for looking at all tokens again
-        if is_idle or (wanted and is_ripe) or len(self._new) > MAX_UNASKED:
+        if not (text or is_idle):
+            self._take_new()  # nothing came that could decide anything
+        elif is_idle or (wanted and is_ripe) or len(self._new) > MAX_UNASKED:
             lengths = self.decided(ends=is_idle)
         while wanted and len(self) > MAX_WAITING:
             lengths += self._release()

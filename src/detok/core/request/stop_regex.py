@@ -17,9 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...errors import MissingExtra, OptionError, StopRegexTimeout
-from .stops import MAX_SETS, StopMatch
-
-__all__ = ["RegexState", "StopRegex", "stop_regex"]
+from ...text_search import MAX_SETS, StopMatch
 
 # A match is at most so long: what is held for one is bounded (law 8).
 MAX_LENGTH = 1024

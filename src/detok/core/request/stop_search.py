@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...text_search import Candidate, StopMatch, StopStrings, stop_strings
 from .stop_regex import RegexState, StopRegex, stop_regex
-from .stops import Candidate, StopMatch, StopStrings, stop_strings
-
-__all__ = ["SearchState", "StopFound", "StopSearch"]
 
 
 class SearchState(NamedTuple):

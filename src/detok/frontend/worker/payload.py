@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.request.channels import ChannelDelta
 from ...core.request.logprobs import Logprob, TokenLogprob, TopLogprob
 from ...core.request.output import RequestOutput
-from ...core.request.segments import Segment, Special, Text
 from ...errors import RequestFailed
+from ...turns.channels import ChannelDelta
+from ...turns.segments import Segment, Special, Text
 from .wire import Extra, Output, Problem
 
 __all__ = ["logprobs_from_wire", "logprobs_to_wire", "output_from_wire", "output_to_wire", "problem_of", "row_of"]

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
 from ...core.decoding.joiners import NOTHING, Held
-from ...core.decoding.window import INCOMPLETE
 from ...core.options import DecodeOptions
 from ...core.utf8 import REPLACEMENT
 from ...core.vocabulary import Vocabulary
 from ...errors import UnknownTokenId
 from ...ids import as_id
+from ...tokenizers.window import INCOMPLETE
 
 if TYPE_CHECKING:
     import tokenizers
@@ -100,7 +100,7 @@ class LibraryStream:
         text = self.finish(place)
         return (text, INCOMPLETE) if text else NOTHING
 
-    def behind(self, prompt_ids: Sequence[SupportsIndex]) -> Place:
+    def after_prompt(self, prompt_ids: Sequence[SupportsIndex]) -> Place:
         """Return the state behind a prompt: all of it, as vLLM gives it to the library, which decodes it at the first step."""
         ids = [as_id(prompt_ids[position], where="prompt_ids", position=position) for position in range(len(prompt_ids))]
         for token_id in ids:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex, get_args
 
 from ...core.decoder import Decoder
-from ...core.decoding.automaton import StreamMachine
-from ...core.decoding.window import Decode, Unremembered, Window, WindowSteps
+from ...core.decoding.automaton import Decoding, StreamMachine
 from ...core.options import DecodeOptions, check_choice
 from ...core.stream import TextStream
 from ...core.vocabulary import Piece
 from ...errors import OptionError
 from ...tokenizers.opaque import OpaqueTokenizer
 from ...tokenizers.tokenizer import Tokenizer, TokenizersLibrary
+from ...tokenizers.window import Decode, Window
 from .library_stream import LibraryStream
 from .printable import PrintableWindow
 
@@ -136,9 +136,9 @@ class ByStrategy(Decoder):
 
     def machine(self, options: DecodeOptions) -> StreamMachine:
         """Return a machine without a memory over the strategy's steps. Raises `OptionError` if the tokenizer has none."""
-        return Unremembered(self._steps(options), lambda: self.fingerprint)
+        return StreamMachine(self._steps(options), lambda: self.fingerprint)
 
-    def _steps(self, options: DecodeOptions) -> WindowSteps:
+    def _steps(self, options: DecodeOptions) -> Decoding:
         if self.strategy == "decodestream":
             backend = _backend(self.tokenizer)
             return LibraryStream(backend, self.vocabulary, options, **self.settings)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import SupportsIndex
 
 from ...core.decoding.joiners import NOTHING, Held
-from ...core.decoding.window import INCOMPLETE, Window, WindowState
+from ...tokenizers.window import INCOMPLETE, Window, WindowState
 
 __all__ = ["PrintableState", "PrintableWindow", "find_printable"]
 
@@ -59,9 +59,9 @@ class PrintableWindow:
         text = self.finish(state)
         return (text, INCOMPLETE) if text else NOTHING
 
-    def behind(self, prompt_ids: Sequence[SupportsIndex]) -> PrintableState:
+    def after_prompt(self, prompt_ids: Sequence[SupportsIndex]) -> PrintableState:
         """Return the state after a prompt, of which nothing is held. Errors as `Window.behind`."""
-        return self._window.behind(prompt_ids), 0
+        return self._window.after_prompt(prompt_ids), 0
 
 
 def find_printable(text: str) -> str:

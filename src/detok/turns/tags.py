@@ -23,13 +23,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..text_search import StopStrings, stop_strings
 from .calls.base import Call, Done, Grammar, More, space_end
 from .calls.grammars import grammar
 from .calls.json_calls import JsonCalls
 from .channels import CONTENT, REASONING, TOOL, ChannelDelta, joined_deltas
 from .formats import ReasoningFormat, ToolFormat, TurnFormat
 from .segments import Segment, Special, Text
-from .stops import StopStrings, stop_strings
 
 __all__ = ["MAX_HELD", "ParserState", "TagParser"]
 

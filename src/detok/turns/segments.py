@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-__all__ = ["Event", "Segment", "Segmenter", "Special", "Text", "joined"]
-
 
 @dataclass(frozen=True, slots=True)
 class Text:

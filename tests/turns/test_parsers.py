@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detok.core.request.channels import ChannelDelta
-from detok.core.request.harmony import MAX_HEADER
-from detok.core.request.segments import Text
-from detok.core.request.tags import MAX_HELD
-from detok.core.request.turns import turn_parser
-from tests.core.request.turn_texts import FAMILIES, PLAIN_TEXT, Arguments, Family, arguments, format_of, parse
+from detok.turns.channels import ChannelDelta
+from detok.turns.harmony import MAX_HEADER
+from detok.turns.parsers import turn_parser
+from detok.turns.segments import Text
+from detok.turns.tags import MAX_HELD
+from tests.turns.turn_texts import FAMILIES, PLAIN_TEXT, Arguments, Family, arguments, format_of, parse
 
 TAGGED = ("qwen3_coder", "glm", "minimax", "gemma")
 NAMES = sorted(FAMILIES)

@@ -17,8 +17,6 @@ from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Candidate", "StopMatch", "StopStrings", "stop_strings"]
-
 # So many moves and candidates are remembered for one set of stops, about 2 MB; then the memory begins again.
 MAX_MOVES = 1 << 14
 # Thousands of stops have thousands of candidates, each with the tokens that follow it: about 10 MB.

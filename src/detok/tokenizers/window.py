@@ -17,25 +17,20 @@ same text inside the window; U+FFFD says that a character is incomplete only whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple, Protocol, SupportsIndex
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, SupportsIndex
 
-from ...errors import UnknownTokenId
-from ...ids import as_id, as_sequence
-from ..options import DecodeOptions, check_at_least
-from ..utf8 import REPLACEMENT
-from ..vocabulary import Vocabulary
-from .automaton import Decoding, IdleTexts, Node
-from .joiners import NOTHING, Held
+from ..core.decoding.joiners import NOTHING, Held
+from ..core.options import DecodeOptions, check_at_least
+from ..core.utf8 import REPLACEMENT
+from ..core.vocabulary import Vocabulary
+from ..errors import UnknownTokenId
+from ..ids import as_id
 
 __all__ = [
     "Decode",
-    "Unremembered",
     "Window",
     "WindowState",
-    "WindowSteps",
-    "join_segments",
 ]
 
 Decode = Callable[[Sequence[int]], str]
@@ -69,14 +64,6 @@ class WindowState(NamedTuple):
 
     context: str = ""
     """What the context decodes to."""
-
-
-class WindowSteps(Decoding, Protocol):
-    """Steps that know how to begin behind a prompt."""
-
-    def behind(self, prompt_ids: Sequence[SupportsIndex], /) -> Any:
-        """Return the state behind a prompt, which may be empty."""
-        ...
 
 
 class Window:
@@ -120,6 +107,7 @@ class Window:
         Raises:
             UnknownTokenId: The id has no piece, and the options ask to be told.
         """
+        state = WindowState(*state)  # one from a snapshot is a plain tuple
         if not self._enters(token_id):
             if self.options.unknown_ids == "replace" and self._vocabulary.piece(token_id) is None:
                 return self.finish(state) + REPLACEMENT, self._commit(state)
@@ -139,7 +127,7 @@ class Window:
         text = self.finish(state)
         return (text, INCOMPLETE) if text else NOTHING
 
-    def behind(self, prompt_ids: Sequence[SupportsIndex]) -> WindowState:
+    def after_prompt(self, prompt_ids: Sequence[SupportsIndex]) -> WindowState:
         """Return the state behind a prompt: its last few ids are context. Without a prompt there is none."""
         tail = range(max(0, len(prompt_ids) - self._prompt_tail), len(prompt_ids))
         ids = [as_id(prompt_ids[position], where="prompt_ids", position=position) for position in tail]
@@ -154,6 +142,7 @@ class Window:
         return piece is not None and not (piece.special and self.options.skip_special_tokens)
 
     def _new_text(self, state: WindowState) -> str:
+        state = WindowState(*state)
         if len(state.ids) == state.read:
             return ""
         return self._decode(state.ids)[len(state.context) :]
@@ -164,57 +153,3 @@ class Window:
 
     def _state(self, ids: Sequence[int]) -> WindowState:
         return WindowState(tuple(ids), len(ids), self._decode(ids)) if ids else WindowState()
-
-
-def join_segments(tokens: Iterable[str], *, added: Collection[str], to_string: Callable[[list[str]], str], spaces: bool) -> str:
-    """
-    Return the text of tokens, segmented at added tokens as vLLM does it for Python tokenizers, and transformers did up to 4.57.
-
-    An added token stands for itself; what stands between two of them becomes text together.
-
-    Args:
-        tokens: Surface strings.
-        added: Those of the added vocabulary.
-        to_string: The tokenizer's own ``convert_tokens_to_string``.
-        spaces: Whether the segments are joined with a space, which is vLLM's `spaces_between_special_tokens`.
-
-    >>> join_segments(["a", "b", "<x>", "<y>", "c"], added={"<x>", "<y>"}, to_string="".join, spaces=True)
-    'ab <x> <y> c'
-    """
-    segments: list[str] = []
-    for is_added, group in groupby(tokens, added.__contains__):
-        between = list(group)
-        segments += between if is_added else [to_string(between)]
-    return (" " if spaces else "").join(segments)
-
-
-class Unremembered:
-    """
-    The machine for steps whose states hardly ever come again: it remembers no moves, and asks each time.
-
-    Args:
-        pipeline: What answers.
-        fingerprint: Gives the fingerprint of the decoder that it is of; asked for when a snapshot is taken.
-    """
-
-    exact = False
-    idle: Node | None = None
-
-    def __init__(self, pipeline: WindowSteps, fingerprint: Callable[[], str]) -> None:
-        self.pipeline = pipeline
-        self.fingerprint = fingerprint
-        self._blank: IdleTexts = []
-        self.finished = self.node(None)
-
-    def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
-        """Return the text that comes out after ``token_id``, and the next node. Errors as those of the steps."""
-        text, state = self.pipeline.feed(node.state, token_id)
-        return text, self.node(state)
-
-    def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
-        """Return the node behind a prompt, of which the steps read as much as they need."""
-        return self.node(self.pipeline.behind(as_sequence(prompt_ids, where="prompt_ids")))
-
-    def node(self, state: Any) -> Node:
-        """Return a node of a state."""
-        return Node(self, state, self._blank, remembers=False)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import detok
 from detok import TURN_FORMATS, ReasoningFormat, ToolFormat, TurnFormat
-from detok.core.request.turns import turn_parser
+from detok.turns.parsers import turn_parser
 from tests.support.handmade import make
 
 SPECIALS = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>", "<|constrain|>"]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from detok.core.request.formats import TURN_FORMATS
-from tests.core.request.turn_texts import parse
+from detok.turns.formats import TURN_FORMATS
+from tests.turns.turn_texts import parse
 
 MARKS = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>")
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from detok.core.request.channels import ChannelDelta, joined_deltas
-from detok.core.request.formats import TURN_FORMATS, TurnFormat
-from detok.core.request.segments import Segment, Special, Text
-from detok.core.request.turns import turn_parser
+from detok.turns.channels import ChannelDelta, joined_deltas
+from detok.turns.formats import TURN_FORMATS, TurnFormat
+from detok.turns.parsers import turn_parser
+from detok.turns.segments import Segment, Special, Text
 
 Arguments = dict[str, Any]
 TOOLS = {"f": {"a": ["string"], "b": ["integer", "number"], "c": ["array"], "d": ["object"], "e": ["string", "null"]}, "g_2": {}}

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from detok.core.request import stops
-from detok.core.request.stops import StopStrings
+from detok import text_search as stops
+from detok.text_search import StopStrings
 
 
 def test_ten_thousand_stops_cost_no_more_moves_than_one() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ...errors import OptionError
-from ...ids import as_id
+from ..errors import OptionError
+from ..ids import as_id
 from .calls.grammars import GRAMMARS
 from .channels import CONTENT, REASONING
 

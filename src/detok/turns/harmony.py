@@ -15,12 +15,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..text_search import stop_strings
 from .calls.base import delimiter_at, space_end
 from .calls.json_text import EMPTY, JsonAt, read_json
 from .channels import CONTENT, REASONING, TOOL, ChannelDelta, joined_deltas
 from .formats import TurnFormat
 from .segments import Segment, Special, Text
-from .stops import stop_strings
 
 __all__ = ["MAX_HEADER", "HarmonyParser", "HarmonyState"]
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import detok
-from detok.core.decoding.window import MAX_HELD, WindowState, join_segments
 from detok.core.stream import TextStream
+from detok.tokenizers.transformers import join_segments
+from detok.tokenizers.window import MAX_HELD, WindowState
 from tests.support.windows import Made, steps
 
 REPLACEMENT = "\ufffd"

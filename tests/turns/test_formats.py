@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detok import OptionError
-from detok.core.request.formats import IMPLIED, REASONING_PARSERS, TOOL_PARSERS, TURN_FORMATS, parser_format, turn_format
+from detok.turns.formats import IMPLIED, REASONING_PARSERS, TOOL_PARSERS, TURN_FORMATS, parser_format, turn_format
 
 
 def test_parsers_of_vllm_are_formats() -> None:
