@@ -58,6 +58,11 @@ def test_what_cannot_be_forced_is_refused(turn: str | None, tools: Any, choice: 
         forced_calls(format_, tools, choice)
 
 
+def test_engine_without_a_model_ignores_it() -> None:
+    """As every valid field."""
+    assert forced_calls(None, TOOLS, "required", has_model=False) == {}
+
+
 @pytest.mark.parametrize("name", CALLING)
 @pytest.mark.parametrize("step", [1, 1000])
 def test_every_format_reads_what_is_forced(name: str, step: int) -> None:

@@ -103,6 +103,15 @@ def test_no_call_is_made_where_none_is_looked_for(name: str, data: st.DataObject
     assert parse(turn, text, [1]) == whole
 
 
+@pytest.mark.parametrize("name", ["kimi_k2", "deepseek_v31", "gemma"])
+def test_call_that_is_not_looked_for_is_shown_with_its_tokens(name: str) -> None:
+    """Though special tokens are skipped elsewhere."""
+    text = FAMILIES[name].write([("f", {"a": "x"})])
+    specials = tuple(re.findall(r"<\|[^<>\s]+\|?>|<｜[^<>]+｜>|<tool_call\|>", text))
+    (part,) = parse(replace(format_of(name), calls=False), text, [1], specials)
+    assert (part.channel, part.text) == ("content", text)
+
+
 @pytest.mark.parametrize("as_tokens", [False, True])
 @pytest.mark.parametrize("name", CALLING)
 @given(data=st.data())

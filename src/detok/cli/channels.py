@@ -18,9 +18,9 @@ __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = """\b
 Examples:
-  detok channels                                       a table
-  detok channels --tokenizer qwen3/                    which one "auto" takes, and why
-  detok channels --json                                for machines
+  detok channels                             a table
+  detok channels --tokenizer qwen3/          which one "auto" takes, and why
+  detok channels --json                      for machines
 """
 
 

@@ -42,7 +42,8 @@ async def chat_completion(asked: Asked, body: ChatBody) -> Generation:
     asked.check_length(prompt, max_tokens)
     turn = _turn(asked, body, prompt)
     options = asked.options(max_tokens=max_tokens, channels=turn)
-    forced = forced_calls(turn, body.tools, body.tool_choice, parallel=body.parallel_tool_calls is not False)
+    has_model = getattr(asked.model.frontend.engine, "has_model", True)
+    forced = forced_calls(turn, body.tools, body.tool_choice, parallel=body.parallel_tool_calls is not False, has_model=has_model)
     if forced:
         extra["structured_outputs"] = forced
     sampling = asked.sampling(max_tokens=max_tokens, logprobs=logprobs, **extra)

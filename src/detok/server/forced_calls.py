@@ -22,7 +22,12 @@ def is_forced(tool_choice: ToolChoice) -> bool:
 
 
 def forced_calls(
-    turn: TurnFormat | None, tools: Sequence[Mapping[str, Any]] | None, tool_choice: ToolChoice, *, parallel: bool = True
+    turn: TurnFormat | None,
+    tools: Sequence[Mapping[str, Any]] | None,
+    tool_choice: ToolChoice,
+    *,
+    parallel: bool = True,
+    has_model: bool = True,
 ) -> dict[str, Any]:
     """
     Return `structured_outputs` for the engine: the JSON of calls that every format reads (`TurnFormat.forced`); {} if none is
@@ -33,13 +38,14 @@ def forced_calls(
         tools: Of the request.
         tool_choice: As in OpenAI's API.
         parallel: Whether there may be several calls.
+        has_model: Whether there is a model at the other end. An engine without one ignores what it is made to write.
 
     Raises:
         OptionError: There is no such tool, no tools or no format; or the prompt has opened reasoning, which no grammar leaves
         room for.
     """
     chosen = _chosen(tools or (), tool_choice)
-    if not is_forced(tool_choice):
+    if not is_forced(tool_choice) or not has_model:
         return {}
     if turn is None:
         raise OptionError(

@@ -105,7 +105,7 @@ class TagParser:
 
     def __init__(self, format: TurnFormat, state: ParserState | None = None) -> None:
         self.format = format
-        self._delimiters = _delimiters_of(format.reasoning, format.tools if format.calls else None, format.forced)
+        self._delimiters = _delimiters_of(format.reasoning, format.tools, format.calls, format.forced)
         self._deltas: list[ChannelDelta] = []
         if state is None:
             is_implied = format.reasoning is not None and format.reasoning.implied
@@ -351,26 +351,29 @@ class TagParser:
 class _Delimiters:
     """What matters to a parser of a format, found once."""
 
-    def __init__(self, reasoning: ReasoningFormat | None, tools: ToolFormat | None, forced: bool) -> None:
-        self.calls = None if tools is None else grammar(tools.grammar, tools.opens, tools.closes)
+    def __init__(self, reasoning: ReasoningFormat | None, tools: ToolFormat | None, calls: bool, forced: bool) -> None:
+        every = None if tools is None else grammar(tools.grammar, tools.opens, tools.closes)
+        tools = tools if calls else None
+        self.calls = every if calls else None
         is_forced = forced and tools is not None
         self.forced = JsonCalls((), () if tools is None else tools.closes, ("{", "[")) if is_forced else None
         self.bare = frozenset() if self.calls is None else frozenset((self.forced or self.calls).bare)
         opens, closes = ((), ()) if reasoning is None else (reasoning.opens, reasoning.closes)
         think: dict[str | int, str] = dict.fromkeys(opens, _OPEN) | dict.fromkeys(closes, _CLOSE)
-        calls: dict[str | int, str] = {} if self.calls is None else dict.fromkeys(self.calls.opens, _CALL)
+        heads: dict[str | int, str] = {} if self.calls is None else dict.fromkeys(self.calls.opens, _CALL)
         ends: dict[str | int, str] = {} if self.calls is None else dict.fromkeys(self.calls.closes, _END)
         self.ids = {at: kind for at, kind in think.items() if isinstance(at, int)}
         interrupts = tools is not None and tools.interrupts
         kinds: dict[tuple[str, bool], dict[str | int, str]] = {
-            (CONTENT, False): {**think, **calls},
+            (CONTENT, False): {**think, **heads},
             # An opening delimiter may also close what was before: that of the next call is one first.
-            (CONTENT, True): {**think, **ends, **calls},
-            (REASONING, False): {**think, **(calls if interrupts else {})},
+            (CONTENT, True): {**think, **ends, **heads},
+            (REASONING, False): {**think, **(heads if interrupts else {})},
         }
         kinds[REASONING, True] = kinds[REASONING, False]
         self._of = {key: _strings(value) for key, value in kinds.items()}
-        marks = () if self.calls is None else (*self.calls.opens, *self.calls.closes, *self.calls.marks)
+        # Where no call is looked for, one that is written in special tokens is shown all the same.
+        marks = () if every is None else (*every.opens, *every.closes, *every.marks)
         self._marks = (*(at for at in think if isinstance(at, str)), *marks)
         self._has: dict[str, bool] = {}
 
@@ -392,5 +395,5 @@ def _strings(kinds: Mapping[str | int, str]) -> tuple[StopStrings | None, Mappin
 
 
 @lru_cache(maxsize=64)
-def _delimiters_of(reasoning: ReasoningFormat | None, tools: ToolFormat | None, forced: bool) -> _Delimiters:
-    return _Delimiters(reasoning, tools, forced)
+def _delimiters_of(reasoning: ReasoningFormat | None, tools: ToolFormat | None, calls: bool, forced: bool) -> _Delimiters:
+    return _Delimiters(reasoning, tools, calls, forced)
