@@ -16,6 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
+import detok
+
 BODY = {"model": "replay", "prompt": "?", "max_tokens": 100_000, "stream": True}
 
 
@@ -144,3 +146,37 @@ def test_what_cannot_be_served_is_told(options: list[str], words: str) -> None:
     assert found.returncode == 2
     assert words in found.stderr
     assert len(found.stderr.splitlines()) == 1
+
+
+DYING = """
+import sys
+from detok.__main__ import main
+from detok.engines import vllm_core, vllm_core_client
+from tests.engines.test_vllm_core import FakeCore
+
+class Dying(FakeCore):
+    async def add(self, request):
+        await super().add(request)
+        self.give(RuntimeError("EngineCore encountered an issue."))
+
+vllm_core_client.start_engine = lambda model, options: vllm_core.VllmCoreEngine(Dying())
+sys.argv = ["detok", "serve", "--port", "0", "--engine", "vllm-core:tiny", "--model-name", "m", "--tokenizer", sys.argv[1]]
+main()
+"""
+
+
+def test_engine_that_dies_ends_the_process_with_a_code_of_its_own() -> None:
+    """Its requests end with an error first, so that whoever starts the process knows what to start again."""
+    command = [sys.executable, "-c", DYING, str(detok.EMBEDDED)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            server = Served(process)
+            body = {"prompt": [1], "stream": True}
+            found = httpx.post(f"{server.url}/v1/completions", json=body, timeout=30)
+            assert (found.status_code, found.json()["error"]["message"]) == (503, "the engine has died")
+            assert process.stderr is not None
+            rest = process.stderr.read()
+            assert process.wait(30) == 3
+            assert rest.splitlines()[-1] == "detok: m: the engine has died"
+        finally:
+            process.kill()

@@ -41,7 +41,7 @@ def command(
     if as_json:
         write_json(rows)
         return
-    caption = "--tool-call-parser and --reasoning-parser take vLLM's names. docs/formats.md says what each format looks like."
+    caption = "--tool-call-parser and --reasoning-parser take vLLM's names. docs/turns.md says what each format looks like."
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", caption=caption, caption_justify="left")
     for column in ("name", "models", "vLLM's tool-call parsers", "vLLM's reasoning parsers"):
         table.add_column(column)

@@ -18,11 +18,13 @@ EXAMPLES = """\b
 Examples:
   detok serve                                           echo and replay, to try it
   detok serve --tokenizer llama3/ --engine vllm:http://127.0.0.1:8001
+  detok serve --engine vllm-core:Qwen/Qwen3-0.6B        vLLM's engine core, with no other front
   detok serve --worker ipc:///tmp/detok                 text is made by a detok worker
   detok serve --config models.toml --port 9000          several models
 """
 
 _MODEL = "The model, if there is no file that has them"
+EXIT_ENGINE_DIED = 3
 NEEDED = ("msgspec", "starlette", "uvicorn")
 
 
@@ -57,7 +59,7 @@ def command(
         str | None,
         typer.Option(
             envvar="DETOK_ENGINE",
-            help="echo, replay, replay:FILE, vllm:URL, sglang:URL, llamacpp:URL or transformers:PATH.",
+            help="echo, replay, replay:FILE, vllm:URL, sglang:URL, llamacpp:URL, vllm-core:MODEL or transformers:PATH.",
             show_default=False,
             rich_help_panel=_MODEL,
         ),
@@ -162,7 +164,11 @@ def command(
         "log_prompts": log_prompts or None,
         "model": _given(model),
     }
-    serving.serve(app.open_server(server_config.read_config(config, _given(changes))))
+    server = app.open_server(server_config.read_config(config, _given(changes)))
+    serving.serve(server)
+    if died := serving.dead_engine(server):
+        typer.echo(f"detok: {died}", err=True)
+        raise typer.Exit(EXIT_ENGINE_DIED)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -20,23 +20,23 @@ __all__ = ["Vllm", "VllmCall"]
 _BESIDE = ("cache_salt", "priority")
 
 
-class _Top(msgspec.Struct):
+class _Top(msgspec.Struct, gc=False):
     token_id: Id
     logprob: float
 
 
-class _Entry(msgspec.Struct):
+class _Entry(msgspec.Struct, gc=False):
     token_id: Id
     logprob: float | None = None
     rank: int | None = None
     top_logprobs: list[_Top] = []
 
 
-class _Logprobs(msgspec.Struct):
+class _Logprobs(msgspec.Struct, gc=False):
     content: list[_Entry] | None = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     index: int = 0
     token_ids: list[Id] | None = None
     finish_reason: str | None = None
@@ -44,7 +44,7 @@ class _Choice(msgspec.Struct):
     logprobs: _Logprobs | None = None
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, gc=False):
     choices: list[_Choice] = []
     error: Any = None
 

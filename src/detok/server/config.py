@@ -11,6 +11,7 @@ import msgspec
 
 from ..core.options import ByteFallbackMode
 from ..data import EMBEDDED
+from ..engines.opening import model_of
 from ..errors import OptionError, SourceError
 from ..tokenizers.encoders import EncoderName
 from ..turns.formats import TurnFormat, parser_format, turn_format
@@ -25,7 +26,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A model: ``[models.NAME]`` in the file."""
 
     tokenizer: str | None = None
-    """As `detok.load` takes it. None: the one that comes with detok."""
+    """As `detok.load` takes it. None: that of the model which the engine's name has in it, else the one that comes with detok."""
 
     encoder: EncoderName = "auto"
     """As `detok.load` takes it. "tokenizers" takes less memory than the faster one."""
@@ -50,7 +51,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def source(self) -> Any:
         """What to load."""
-        return EMBEDDED if self.tokenizer is None else self.tokenizer
+        if self.tokenizer is not None:
+            return self.tokenizer
+        return model_of(self.engine) or EMBEDDED
 
     @property
     def turn_format(self) -> TurnFormat | None:
@@ -148,7 +151,7 @@ def _set_model(fields: dict[str, Any], model: Mapping[str, Any]) -> None:
 
 def _name(model: Mapping[str, Any]) -> str:
     """What a model is called if nobody said: a hub name is one already, of a path it is the last part."""
-    tokenizer = model.get("tokenizer")
+    tokenizer = model.get("tokenizer") or model_of(str(model.get("engine")))
     if tokenizer is None:
         return str(model.get("engine", "echo")).partition(":")[0]
     return Path(tokenizer).resolve().name if Path(tokenizer).exists() else str(tokenizer)

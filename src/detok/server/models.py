@@ -106,20 +106,22 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         DetokError: One of them cannot be.
     """
     tokenizer = load(config.source, encoder=config.encoder)
-    most = limits.max_prompt_tokens or config.max_model_len
+    engine = _engine(config, tokenizer)
+    max_model_len = config.max_model_len or getattr(engine, "max_model_len", None)
+    most = limits.max_prompt_tokens or max_model_len
     lengths = LengthLimits(max_characters=limits.max_prompt_characters, max_tokens=most)
     return Model(
         name=name,
         tokenizer=tokenizer,
         frontend=OutputProcessor(
             tokenizer,
-            _engine(config, tokenizer),
+            engine,
             chunk_size=CHUNK_SIZE,
             metrics=FrontendMetrics(registry, model=name),
             detokenizer=None if config.worker is None else OutOfProcess(config.worker, tokenizer),
         ),
         limits=lengths,
-        max_model_len=config.max_model_len,
+        max_model_len=max_model_len,
         channels=model_format(name, config, tokenizer),
         byte_fallback=config.byte_fallback,
         encoder=_encoder(tokenizer, lengths),

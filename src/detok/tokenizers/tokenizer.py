@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from ..core.decoder import Decoder
@@ -19,6 +20,7 @@ from ..prompts.facts import PromptFacts, PromptSupport
 from ..prompts.prompts import PromptMemory, Prompts
 from ..prompts.token_strings import TokenString
 from .encoders import EncoderInfo, FastestEncoder
+from .suspicions import suspicions_of
 
 if TYPE_CHECKING:
     from ..prompts.microbatch import AsyncEncoder
@@ -97,8 +99,12 @@ class Tokenizer(Decoder):
         source: str = "",
         remarks: Sequence[str] = (),
         prompt_support: PromptSupport | None = None,
+        built: str = "",
     ) -> None:
         super().__init__(vocabulary, rules, cleans_up=cleans_up)
+        self.built = built
+        """What built it, where that is not detok by its own rules: "transformers 5.24.0"; part of the fingerprint."""
+
         self.library = library
         self.source = source
         self.remarks = tuple(remarks)
@@ -335,11 +341,22 @@ class Tokenizer(Decoder):
             if piece is not None and getattr(piece, kind):
                 yield token_id
 
+    @cached_property
+    def suspicions(self) -> tuple[str, ...]:
+        """What looks like a broken export; part of `description`, and lines of `detok check`."""
+        return tuple(suspicions_of(self))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits over all that decoding depends on, and what built the tokenizer. Made when first asked for."""
+        own = super().fingerprint
+        return blake2b(f"{own} {self.built}".encode(), digest_size=16).hexdigest() if self.built else own
+
     @property
     def description(self) -> str:
         """One line: the rules that were compiled, the number of ids, what is held longer than usual; and, once it is known, which
         faster encoder was refused, and why."""
-        parts = [self._way, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
+        parts = [self._way, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks, *self.suspicions]
         chosen = self._encoder.maybe_info if isinstance(self._encoder, FastestEncoder) else None
         if chosen is not None and chosen.refused:
             parts.append(f"encoded by {chosen.name}, since {chosen.reason}")

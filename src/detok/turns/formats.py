@@ -175,7 +175,7 @@ TURN_FORMATS: Mapping[str, TurnFormat] = {
     "granite": TurnFormat(_GRANITE_REASONING, ToolFormat("json", ("<|tool_call|>", "<tool_call>"), ("</tool_call>",))),
     HARMONY: TurnFormat(layout=HARMONY),
 }
-"""The formats by name. docs/formats.md says which models write them."""
+"""The formats by name. docs/turns.md says which models write them."""
 
 FORMAT_MODELS: Mapping[str, str] = {
     "think": "any that writes <think>, without tools: DeepSeek R1, QwQ",
