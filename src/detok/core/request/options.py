@@ -94,7 +94,7 @@ class RequestOptions(DecodeOptions):
     """True: outputs have the text also as segments, with a `Special` event for each special token."""
 
     channels: str | TurnFormat | None = None
-    """Outputs have the text also by channel (content, reasoning, tool): a name in `CHANNEL_TABLES`, or a `ChannelTable`."""
+    """Outputs have the text also by channel (content, reasoning, tool): the name of one of `TURN_FORMATS`, or a `TurnFormat`."""
 
     def __post_init__(self) -> None:
         # Called by name: ``slots=True`` makes a new class, and `super()` without arguments refers to the old one.
