@@ -204,10 +204,10 @@ def test_model_may_have_several_names(tmp_path: Path) -> None:
 def test_reasoning_has_both_names() -> None:
     """vLLM's clients read `reasoning`, others `reasoning_content`."""
     from detok.engines.replay import ReplayEngine
-    from detok.turns.channels import channel_table
+    from detok.turns.formats import turn_format
 
     def made() -> Any:
-        return model(ReplayEngine([ids_of("<think>hm</think>Well.")]), channels=channel_table("think"))
+        return model(ReplayEngine([ids_of("<think>hm</think>Well.")]), channels=turn_format("think"))
 
     message = asked(CHAT, {"messages": HI}, of=made()).json["choices"][0]["message"]
     assert (message["reasoning"], message["reasoning_content"], message["content"]) == ("hm", "hm", "Well.")

@@ -14,7 +14,7 @@ from detok.engines.base import EngineRequest
 from detok.engines.scripted import Script, ScriptedEngine, one_by_one
 from detok.server.app import Server
 from detok.server.dialects.blocks import Blocks
-from detok.turns.channels import CHANNEL_TABLES
+from detok.turns.formats import TURN_FORMATS
 from tests.server.support import TOKENIZER, ids_of, model, on_socket, server_of
 from tests.server.test_endpoints import asked
 
@@ -43,7 +43,7 @@ def url() -> Iterator[str]:
     """A server that asks for a key."""
 
     def make() -> Server:
-        tools = model(ByTurn(), "agent", channels=CHANNEL_TABLES["qwen"], chat_template=TEMPLATE)
+        tools = model(ByTurn(), "agent", channels=TURN_FORMATS["qwen"], chat_template=TEMPLATE)
         return server_of(tools, model(name="echo"), api_keys=[KEY])
 
     with on_socket(make) as url:

@@ -28,6 +28,7 @@ COMMANDS = {
     "drift": "Show where stored conversations lose their own ids.",
     "cost": "Measure what detokenizing costs against an engine's step.",
     "formats": "Show what can be loaded here, and which extra brings the rest.",
+    "channels": "List the formats in which models write reasoning and tool calls, for --channels.",
     "worker": "Detokenize for other programs, in processes of their own.",
     "top": "Show live what workers and servers do.",
 }

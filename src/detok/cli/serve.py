@@ -116,7 +116,28 @@ def command(
         str | None,
         typer.Option(
             envvar="DETOK_CHANNELS",
-            help="Reasoning and tool calls are written as think, hermes, qwen or harmony.",
+            metavar="auto|NAME",
+            help="How the model writes reasoning and tool calls; `detok channels` lists the names.",
+            show_default=False,
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    tool_call_parser: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DETOK_TOOL_CALL_PARSER",
+            metavar="NAME",
+            help="Instead of --channels: how it writes tool calls, by vLLM's name.",
+            show_default=False,
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    reasoning_parser: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DETOK_REASONING_PARSER",
+            metavar="NAME",
+            help="Instead of --channels: how it writes reasoning, by vLLM's name.",
             show_default=False,
             rich_help_panel=_MODEL,
         ),
@@ -160,6 +181,8 @@ def command(
         "served_model_names": served_model_name,
         "chat_template": chat_template,
         "default_chat_template_kwargs": _object("--default-chat-template-kwargs", default_chat_template_kwargs),
+        "tool_call_parser": tool_call_parser,
+        "reasoning_parser": reasoning_parser,
         "byte_fallback": None if byte_fallback is None else byte_fallback.value,
         "max_model_len": max_model_len,
     }

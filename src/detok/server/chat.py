@@ -8,13 +8,16 @@ from typing import Any
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from ..logprob_shapes import chat_logprobs
+from ..turns.formats import TurnFormat
 from .answers import DONE, event
-from .chat_prompts import chat_ids
+from .chat_prompts import chat_ids, tools_of
 from .errors import Refused, shown_reason
+from .forced_calls import forced_calls
 from .generation import Asked, Generation, UsageCount, prompt_logprobs
 from .schema import ChatBody
 from .texts import json_bytes
-from .tool_calls import MessageDeltas, table_behind, whole_message
+from .tool_calls import MessageDeltas, whole_message
+from .turns import turn_of
 
 __all__ = ["ChatShape", "chat_completion"]
 
@@ -35,22 +38,31 @@ async def chat_completion(asked: Asked, body: ChatBody) -> Generation:
     """
     asked.config.limits.check_choices(1, asked.n)
     logprobs = _logprobs(asked, body)
-    _check_tool_choice(body)
+    _take_old_names(body)
     asked.check_prompt_logprobs(body.prompt_logprobs)
     prompt = await chat_ids(asked.model, body, asked.config)
     max_tokens = _max_tokens(asked, body, len(prompt))
     asked.check_length(prompt, max_tokens)
-    table = asked.model.channels
-    options = asked.options(
-        max_tokens=max_tokens, channels=None if table is None else table_behind(table, asked.model.tokenizer, prompt)
-    )
-    sampling = asked.sampling(max_tokens=max_tokens, logprobs=logprobs, **_beyond(body))
+    turn = _turn(asked, body, prompt)
+    options = asked.options(max_tokens=max_tokens, channels=turn)
+    extra = _beyond(body)
+    has_model = getattr(asked.model.frontend.engine, "has_model", True)
+    is_parallel = body.parallel_tool_calls is not False
+    forced = forced_calls(turn, tools_of(body), body.tool_choice, parallel=is_parallel, has_model=has_model)
+    if forced:
+        extra["structured_outputs"] = forced
+    sampling = asked.sampling(max_tokens=max_tokens, logprobs=logprobs, **extra)
     scored = None
     if body.prompt_logprobs is not None:
         scored = await asked.model.told_prompt(prompt, body.prompt_logprobs, options.decoding, asked.id)
     return Generation(
         asked=asked, prompts=[prompt], options=options, sampling=sampling, shape=ChatShape(asked, body, prompt, scored)
     )
+
+
+def _turn(asked: Asked, body: ChatBody, prompt: Sequence[int]) -> TurnFormat | None:
+    turn, tokenizer = asked.model.channels, asked.model.tokenizer
+    return None if turn is None else turn_of(turn, tokenizer, prompt, tools=tools_of(body), tool_choice=body.tool_choice)
 
 
 def _logprobs(asked: Asked, body: ChatBody) -> int | None:
@@ -77,14 +89,15 @@ def _beyond(body: ChatBody) -> dict[str, Any]:
     return {name: value for name in BEYOND_TEXT if (value := getattr(body, name))}
 
 
-def _check_tool_choice(body: ChatBody) -> None:
+def _take_old_names(body: ChatBody) -> None:
+    """Take `function_call` of the older API for the `tool_choice` that it was."""
     if body.tool_choice is None and body.function_call is not None:
-        # The same of the older API.
         name = body.function_call
         body.tool_choice = name if isinstance(name, str) else {"type": "function", "function": name}
-    if body.tool_choice not in (None, "auto", "none"):
-        accepted = "it is auto or none; to force a call, give the engine structured_outputs"
-        raise OptionError(option="tool_choice", value=body.tool_choice, accepted=accepted)
+
+
+def _message_deltas(body: ChatBody) -> MessageDeltas:
+    return MessageDeltas(parallel=body.parallel_tool_calls is not False, reasoning=body.include_reasoning is not False)
 
 
 class ChatShape:
@@ -103,7 +116,8 @@ class ChatShape:
         self._top = body.top_logprobs or 0
         self._usage = UsageCount(asked, len(prompt))
         self._unopened = set(range(asked.n))
-        self._messages = [MessageDeltas() for _ in range(asked.n)] if asked.model.channels is not None else None
+        has_parts = asked.model.channels is not None
+        self._messages = [_message_deltas(body) for _ in range(asked.n)] if has_parts else None
         self._plain = not (self._ids or self._logprobs or self._messages or asked.wants_usage_always)
         usage = ',"usage":null' if asked.wants_usage else ""
         head = json_bytes(asked.head(CHUNK_KIND))[:-1].decode()
@@ -160,7 +174,7 @@ class ChatShape:
     def _deltas(self, index: int, output: RequestOutput) -> list[dict[str, Any]]:
         if self._messages is None:
             return [{"content": output.text}]
-        return [_with_both_names(one) for one in self._messages[index].feed(output.channels or (), ends=output.finished)]
+        return [_with_both_names(one) for one in self._messages[index].feed(output.channels or ())]
 
     def _beside(self, index: int, output: RequestOutput) -> dict[str, Any]:
         """What a choice has beside its delta or message."""
@@ -180,9 +194,13 @@ class ChatShape:
             beside["token_ids"] = output.token_ids
         return beside
 
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, Any]:
         """Count tokens, of the choices that have ended."""
-        return self._usage.whole()
+        usage = self._usage.whole()
+        if self._messages is None:
+            return usage
+        reasoning = sum(one.reasoning_tokens for one in self._messages)
+        return {**usage, "completion_tokens_details": {"reasoning_tokens": reasoning}}
 
 
 def _logprob(entry: dict[str, Any]) -> float:

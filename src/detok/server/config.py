@@ -14,7 +14,7 @@ from ..data import EMBEDDED
 from ..engines.opening import model_of
 from ..errors import OptionError, SourceError
 from ..tokenizers.encoders import EncoderName
-from ..turns.channels import ChannelTable, channel_table
+from ..turns.formats import TurnFormat, parser_format, turn_format
 from .limits import Limits
 
 __all__ = ["ModelConfig", "ServerConfig", "read_config"]
@@ -38,8 +38,12 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     worker: str | list[str] | None = None
     """The address of a `detok worker` with the same tokenizer, or of several: text is made there. None: in this process."""
 
-    channels: str | None = None
-    """The name of a channel table: reasoning and tool calls become fields of their own in chat completions."""
+    channels: str | dict[str, Any] | None = None
+    """The turn format, by which reasoning and tool calls become fields of their own in chats: a name, "auto", or a table."""
+
+    tool_call_parser: str | None = None
+    reasoning_parser: str | None = None
+    """vLLM's names of parsers, in the place of ``channels``."""
 
     chat_template: str | None = None
     """The path of a file with a Jinja template, or the name of one of the tokenizer's. None: the usual one."""
@@ -61,14 +65,18 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return model_of(self.engine) or EMBEDDED
 
     @property
-    def channel_table(self) -> ChannelTable | None:
+    def turn_format(self) -> TurnFormat | None:
         """
-        The table.
+        The turn format; None if there is none, or if it is to be found.
 
         Raises:
-            OptionError: There is none of that name.
+            OptionError: There is no such format or parser, or both are given.
         """
-        return channel_table(self.channels)
+        parsers = parser_format(self.tool_call_parser, self.reasoning_parser)
+        if parsers is not None and self.channels is not None:
+            accepted = "tool_call_parser and reasoning_parser say it already; give either them or channels"
+            raise OptionError(option="channels", value=self.channels, accepted=accepted)
+        return parsers if parsers is not None or self.channels == "auto" else turn_format(self.channels)
 
 
 DEFAULT_MODELS = {"echo": ModelConfig(engine="echo"), "replay": ModelConfig(engine="replay", engine_options={"rate": 50})}
@@ -126,7 +134,7 @@ def read_config(path: Path | None = None, changes: Mapping[str, Any] | None = No
     if not config.models:
         raise OptionError(option="models", value={}, accepted="there is at least one")
     for model in config.models.values():
-        _ = model.channel_table
+        _ = model.turn_format
     _check_names(config.models)
     return config
 

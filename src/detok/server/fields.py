@@ -27,8 +27,8 @@ HARMLESS = frozenset(
         *("metadata", "prediction", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "store"),
         *("user", "verbosity"),
         # vLLM's, about what is not done here: routing, and what its own renderer says of a prompt.
-        *("include_reasoning", "mm_payload", "mm_processor_kwargs", "media_io_kwargs", "return_mm_kwargs"),
-        *("return_token_offsets", "routed_experts_prompt_start", "session_id", "parallel_tool_calls"),
+        *("mm_payload", "mm_processor_kwargs", "media_io_kwargs", "return_mm_kwargs"),
+        *("return_token_offsets", "routed_experts_prompt_start", "session_id"),
     )
 )
 """Known, and without an effect."""

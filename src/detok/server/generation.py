@@ -16,7 +16,7 @@ from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from ..frontend.pending import Outlet, Pending
-from ..turns.channels import ChannelTable
+from ..turns.formats import TurnFormat
 from .answers import Shape
 from .config import ServerConfig
 from .errors import OVERFLOW, Refused, failure_of
@@ -91,7 +91,7 @@ class Asked:
         """What answers and chunks begin with."""
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model.name}
 
-    def options(self, *, max_tokens: int, channels: ChannelTable | None = None) -> RequestOptions:
+    def options(self, *, max_tokens: int, channels: TurnFormat | None = None) -> RequestOptions:
         """
         Return the text side's options.
 

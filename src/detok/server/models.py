@@ -25,10 +25,11 @@ from ..prompts.lengths import Frame, LengthLimits, Truncation, TruncationSide
 from ..prompts.microbatch import AsyncEncoder
 from ..prompts.templates import compiled
 from ..tokenizers import Tokenizer, load
-from ..turns.channels import ChannelTable
+from ..turns.formats import TurnFormat
 from .config import ModelConfig
 from .errors import failure_of
 from .limits import Limits
+from .turns import model_format
 from .variables import check_variables
 
 __all__ = ["Model", "open_model"]
@@ -54,7 +55,7 @@ class Model:
     """Of a prompt, in this model's tokens."""
     max_model_len: int | None = None
     """Tokens of prompt and output together; None if nobody said."""
-    channels: ChannelTable | None = None
+    channels: TurnFormat | None = None
     byte_fallback: ByteFallbackMode = "eager"
     chat_template: str | None = None
     """Of every chat that brings none: a name or a template; None for the tokenizer's usual one."""
@@ -208,7 +209,7 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         ),
         limits=lengths,
         max_model_len=max_model_len,
-        channels=config.channel_table,
+        channels=model_format(name, config, tokenizer),
         byte_fallback=config.byte_fallback,
         chat_template=chat_template,
         chat_template_kwargs=config.default_chat_template_kwargs,

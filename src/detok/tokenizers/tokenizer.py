@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..prompts.microbatch import AsyncEncoder
     from ..prompts.transcript import Transcript
     from ..prompts.turns import Render
+    from ..turns.channels import ChannelDelta
+    from ..turns.formats import TurnFormat
 
 __all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "TokenizersLibrary", "check_mode"]
 
@@ -186,6 +188,30 @@ class Tokenizer(Decoder):
     def as_prompt(self, ids: list[int], add_special_tokens: bool = True, *, double_bos: DoubleBosMode = "fix") -> list[int]:
         """Return the ids of `encode` as those of `encode_prompt`, for whoever encodes in another way. See `Prompts.of_ids`."""
         return self.prompts.of_ids(ids, add_special_tokens, double_bos=double_bos)
+
+    def parse_turn(
+        self,
+        ids: Sequence[int],
+        format: str | TurnFormat = "auto",
+        *,
+        prompt_ids: Sequence[int] = (),
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[ChannelDelta]:
+        """
+        Return the parts of a turn: content, reasoning and tool calls, each with its place in the text with special tokens.
+
+        Args:
+            ids: What the model wrote.
+            format: The name of one of `TURN_FORMATS`, or a format; "auto" finds it by chat template and vocabulary.
+            prompt_ids: What came before, if it may have opened the reasoning.
+            tools: Of the request. None: any call is one, and a parameter without a type of its own is a string.
+
+        Raises:
+            OptionError: There is no such format, or "auto" finds none.
+        """
+        from ..prompts.turn_formats import parse_turn
+
+        return parse_turn(self, ids, format, prompt_ids=prompt_ids, tools=tools)
 
     def encode_chat(
         self,

@@ -21,7 +21,10 @@ from detok.core.request.followers import (
 from detok.core.request.logprobs import Logprob
 from detok.core.request.output import RequestOutput
 from detok.core.vocabulary import Piece
-from detok.turns.channels import ChannelDelta, ChannelSplitter, ChannelTable, Delimiter
+from detok.turns.channels import ChannelDelta
+from detok.turns.formats import ReasoningFormat, TurnFormat
+from detok.turns.parsers import turn_parser
+from detok.turns.part_tokens import PartTokens
 from detok.turns.segments import Segmenter, Special, Text
 from tests.support.pieces import Pieces
 
@@ -142,24 +145,25 @@ def test_dropped_entries_are_gone_with_their_spans(count: int, left: int) -> Non
 
 def test_table_splits_and_segments_are_shown_if_asked() -> None:
     """Both, one of them, in the order of the text; at the end nothing stays behind."""
-    table = ChannelTable("content", {"content": (Delimiter("<s>", "reasoning"),), "reasoning": ()})
+    turn = TurnFormat(ReasoningFormat(("<s>",), ("</s>",)))
     for shows, splits in ((True, False), (True, True), (False, True)):
-        found = SegmentFollower(facts(), Segmenter(), shows=shows, splitter=ChannelSplitter(table) if splits else None)
-        for token_id in (A, SPECIAL, WORD):
+        parser = turn_parser(turn) if splits else None
+        found = SegmentFollower(facts(), Segmenter(), shows=shows, turn=parser, tokens=PartTokens())
+        for token_id in (SPECIAL, WORD):
             found.step(node_after(), token_id, NO_LOGPROB)
-        found.decide([1, 0, 4])
+        found.decide([0, 4])
         twin = found.copy()
         for one in (found, twin):
-            made = take(one, "aword", "stop")
-            assert made.segments == ([Text("a"), Special(SPECIAL, "<s>"), Text("word")] if shows else None)
-            deltas = [ChannelDelta("content", "a", 0), ChannelDelta("reasoning", "word", 1)]
+            made = take(one, "word", "stop")
+            assert made.segments == ([Special(SPECIAL, "<s>"), Text("word")] if shows else None)
+            deltas = [ChannelDelta("reasoning", "word", 0, begin=3, end=7, tokens=1)]
             assert made.channels == (deltas if splits else None)
 
 
 @pytest.mark.parametrize("method", ["drop", "pass_end"])
 def test_event_after_the_end_has_no_place(method: str) -> None:
     """Cut by a stop, or kept after it."""
-    found: Any = SegmentFollower(facts(), Segmenter(), shows=True, splitter=None)
+    found: Any = SegmentFollower(facts(), Segmenter(), shows=True, turn=None, tokens=PartTokens())
     for token_id in (A, SPECIAL):
         found.step(node_after(), token_id, NO_LOGPROB)
     getattr(found, method)(1)

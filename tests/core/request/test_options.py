@@ -11,7 +11,7 @@ import pytest
 import detok
 from detok.core.options import DecodeOptions
 from detok.core.request.options import MAX_STOP_LENGTH, RequestOptions
-from detok.turns.channels import CHANNEL_TABLES
+from detok.turns.formats import TURN_FORMATS
 
 Title = type("Title", (str,), {})
 
@@ -93,8 +93,8 @@ def test_ids_are_integers_of_any_kind() -> None:
 
 
 def test_options_survive_as_plain_data_and_are_keys() -> None:
-    """Equal ones have one hash, a table of channels included."""
-    table = CHANNEL_TABLES[next(iter(CHANNEL_TABLES))]
+    """Equal ones have one hash, a turn format included."""
+    table = TURN_FORMATS[next(iter(TURN_FORMATS))]
     for options in (RequestOptions(), RequestOptions(stop=["a"], stop_token_ids=[1], channels=table, output="final")):
         twin = RequestOptions(**options.as_dict())
         assert (twin, hash(twin)) == (options, hash(options))

@@ -16,7 +16,7 @@ TOKENS = ["<s>", *byte_tokens("あA".encode()), "a", "b", "<think>", "</think>"]
 SPECIAL, E3, X81, X82, BYTE_A, A, B, THINK, UNTHINK = range(len(TOKENS))
 TOKENIZER = detok.load(make(sequence(FALLBACK, FUSE), TOKENS, special=["<s>"], added=["<think>", "</think>"]))
 
-TABLE = detok.ChannelTable("content", {"content": (detok.Delimiter("<think>", "reasoning"),), "reasoning": ()})
+TABLE = detok.TURN_FORMATS["think"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NoReturn, get_args
 
 from ...errors import OptionError
 from ...ids import as_ids
-from ...turns.channels import ChannelTable, channel_table
+from ...turns.formats import TurnFormat, turn_format
 from ..options import DecodeOptions, PlainData, check_at_least, check_choice
 
 OutputKind = Literal["delta", "cumulative", "final"]
@@ -93,8 +93,8 @@ class RequestOptions(DecodeOptions):
     segments: bool = False
     """True: outputs have the text also as segments, with a `Special` event for each special token."""
 
-    channels: str | ChannelTable | None = None
-    """Outputs have the text also by channel (content, reasoning, tool): a name in `CHANNEL_TABLES`, or a `ChannelTable`."""
+    channels: str | TurnFormat | None = None
+    """Outputs have the text also by channel (content, reasoning, tool): the name of one of `TURN_FORMATS`, or a `TurnFormat`."""
 
     def __post_init__(self) -> None:
         # Called by name: ``slots=True`` makes a new class, and `super()` without arguments refers to the old one.
@@ -104,7 +104,7 @@ class RequestOptions(DecodeOptions):
         self._set("stop_token_ids", tuple(as_ids(self.stop_token_ids, where="stop_token_ids")))
         if self.eos_token_ids is not None:
             self._set("eos_token_ids", tuple(as_ids(self.eos_token_ids, where="eos_token_ids")))
-        self._set("channels", channel_table(self.channels))
+        self._set("channels", turn_format(self.channels))
         for option in ("ignore_eos", "include_stop_str_in_output", "detokenize", "segments"):
             check_choice(option, getattr(self, option), (True, False))
         check_choice("output", self.output, get_args(OutputKind))
@@ -139,7 +139,7 @@ class RequestOptions(DecodeOptions):
     def as_dict(self) -> PlainData:
         """Return the options as plain data, for a snapshot."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, ChannelTable) else None}
+        return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, TurnFormat) else None}
 
 
 def _texts(option: str, value: object) -> tuple[str, ...]:

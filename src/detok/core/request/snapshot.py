@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...turns.channels import ChannelDelta, SplitterState
+from ...turns.channels import ChannelDelta
+from ...turns.parsers import PARSER_KINDS
 from ...turns.segments import Event, Special, Text
 from ..decoding.automaton import Node, StreamMachine
 from ..snapshot import STREAM_KINDS, Kinds, Plain, unpack
@@ -54,7 +55,7 @@ class RequestState(NamedTuple):
     """The outputs that are not due yet, as `OutputCollector.plain` gives them."""
 
 
-_VALUES = (ChannelDelta, SplitterState, End, Event, RequestState, Special, Text, TokenLogprob, TopLogprob)
+_VALUES = (*PARSER_KINDS, ChannelDelta, End, Event, RequestState, Special, Text, TokenLogprob, TopLogprob)
 KINDS: Kinds = {**STREAM_KINDS, **{kind.__name__: kind for kind in _VALUES}}
 
 
