@@ -1,7 +1,14 @@
-"""Every error that detok raises on purpose; anything else that comes out is a bug of ours.
+"""
+Every exception that detok raises on purpose. Any other exception is a bug of detok.
 
-The tree keeps the caller's faults (`UsageError` and its children) apart from faults of the data that was handed in
-(`SourceError`, `SnapshotError`) and of an engine (`EngineError`). A wrong type is a `TokenTypeError`, which is a `TypeError` too.
+`UsageError` and its children are faults of the caller. The others are faults of data (`SourceError`, `SnapshotError`), of an
+engine (`EngineError`), of a worker, or of the installation (`MissingExtra`). Each has its facts as attributes, and its text says
+what to do. Some are a built-in exception too: `OptionError` is a `ValueError`, `TokenTypeError` a `TypeError`.
+
+>>> raise OptionError(option="max_tokens", value=0, accepted="it is an integer of at least 1")
+Traceback (most recent call last):
+    ...
+detok.errors.OptionError: max_tokens=0 is not possible; it is an integer of at least 1
 """
 
 from __future__ import annotations
@@ -40,10 +47,10 @@ __all__ = [
 
 
 class DetokError(Exception):
-    """The root of the tree."""
+    """The base class of all exceptions of detok."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By fields, since most are made with keywords: an error crosses to another process as it is.
+        # Pickled by its fields, since most constructors take keywords. So an error reaches another process unchanged.
         return _rebuilt, (type(self), self.args, dict(self.__dict__))
 
 
@@ -54,11 +61,11 @@ def _rebuilt(kind: type[DetokError], args: tuple[object, ...], fields: dict[str,
 
 
 class UsageError(DetokError):
-    """The caller asked for something that cannot be."""
+    """The caller asked for something invalid. The fault is in the call, and the same call fails again."""
 
 
 class OptionError(UsageError, ValueError):
-    """An option has a value that it cannot have."""
+    """The value of an option is invalid; `accepted` says which values are valid."""
 
     def __init__(self, *, option: str, value: object, accepted: str) -> None:
         super().__init__(option, value, accepted)
@@ -69,7 +76,7 @@ class OptionError(UsageError, ValueError):
 
 
 class TokenTypeError(UsageError, TypeError):
-    """Something that is no integer stood where a token id belongs, or something that is no list where a list of them does."""
+    """A token id is not an integer, or a list of token ids is not a list. `where` and `position` name the place."""
 
     def __init__(self, value: object, *, where: str, position: int | None = None, wants_list: bool = False) -> None:
         super().__init__(value, where, position, wants_list)
@@ -85,7 +92,7 @@ _ONE_ID = "a token id is an integer (int or numpy integer)"
 
 
 class UnknownTokenId(UsageError, LookupError):
-    """The tokenizer has no such id, and the caller asked to be told (`unknown_ids="error"`)."""
+    """The tokenizer has no such id. Streams and requests raise it with ``unknown_ids="error"`` only."""
 
     def __init__(self, token_id: int, *, position: int | None = None) -> None:
         super().__init__(token_id, position)
@@ -97,14 +104,14 @@ class UnknownTokenId(UsageError, LookupError):
 
 
 class StreamFinished(UsageError):
-    """`finish()` was called; a finished stream takes no more ids."""
+    """An id came for a stream that is finished."""
 
     def __str__(self) -> str:
         return "the stream is finished and takes no more ids; open a new one with tokenizer.stream()"
 
 
 class RequestFinished(StreamFinished):
-    """More ids came for a request that has ended."""
+    """An id came for a request that has ended."""
 
     def __init__(self, finish_reason: str) -> None:
         super().__init__(finish_reason)
@@ -113,23 +120,23 @@ class RequestFinished(StreamFinished):
     def __str__(self) -> str:
         return (
             f"the request has ended ({self.finish_reason}) and takes no more ids; open a new one with tokenizer.request(), "
-            'or ask for after_finish="ignore"'
+            'or give the request after_finish="ignore"'
         )
 
 
 class DuplicateRequest(UsageError):
-    """A request was opened with the id of one that is open."""
+    """A request was opened with the id of another open request."""
 
     def __init__(self, request_id: object) -> None:
         super().__init__(request_id)
         self.request_id = request_id
 
     def __str__(self) -> str:
-        return f"the request {self.request_id!r} is open already; give each request an id of its own"
+        return f"the request {self.request_id!r} is open already; give each request its own id"
 
 
 class UnknownRequest(UsageError, LookupError):
-    """A step or an end came for a request that is not open."""
+    """A row or an end came for a request that is not open."""
 
     def __init__(self, request_id: object) -> None:
         super().__init__(request_id)
@@ -140,7 +147,7 @@ class UnknownRequest(UsageError, LookupError):
 
 
 class StopRegexTimeout(UsageError, TimeoutError):
-    """A stop pattern took longer than `stop_regex_timeout`; the request is as it was before that step."""
+    """The search for a stop pattern took longer than `stop_regex_timeout`. The request is unchanged."""
 
     def __init__(self, pattern: str, *, timeout: float) -> None:
         super().__init__(pattern, timeout)
@@ -149,12 +156,12 @@ class StopRegexTimeout(UsageError, TimeoutError):
     def __str__(self) -> str:
         return (
             f"the stop_regex {self.pattern!r} took longer than {self.timeout} s on this text; "
-            "write it without nested repeats, or allow it more with stop_regex_timeout"
+            "write it without nested repeats, or raise stop_regex_timeout"
         )
 
 
 class MessageError(UsageError, ValueError):
-    """A message of a chat, or a tool or document beside it, is not what a chat is made of."""
+    """A message, tool or document of a chat is invalid. `place` names it, as in ``messages[2].content``."""
 
     def __init__(self, place: str, *, found: str, accepted: str) -> None:
         super().__init__(place, found, accepted)
@@ -165,7 +172,7 @@ class MessageError(UsageError, ValueError):
 
 
 class DoubleBos(UsageError, ValueError):
-    """A prompt would begin with two BOS tokens, and the caller asked to be told (`double_bos="error"`)."""
+    """A prompt would begin with two BOS tokens (with ``double_bos="error"`` only)."""
 
     def __init__(self, token_id: int, *, text: str) -> None:
         super().__init__(token_id, text)
@@ -174,24 +181,25 @@ class DoubleBos(UsageError, ValueError):
     def __str__(self) -> str:
         return (
             f"the prompt begins with {self.text!r} (id {self.token_id}) twice, which no model was trained on; "
-            'take one away, or give double_bos="fix"'
+            'remove one of them, or give double_bos="fix"'
         )
 
 
 class ChatTemplateError(DetokError, ValueError):
-    """A chat template cannot be read, or refuses or fails at a chat."""
+    """A chat template is invalid, or it refuses a chat, or fails while it renders one."""
 
-    def __init__(self, template: str, *, line: int | None, problem: str) -> None:
+    def __init__(self, template: str, *, line: int | None, problem: str, place: str | None = None) -> None:
         super().__init__(template, line, problem)
-        self.template, self.line, self.problem = template, line, problem
+        self.template, self.line, self.problem, self.place = template, line, problem, place
 
     def __str__(self) -> str:
         where = "" if self.line is None else f", line {self.line}"
-        return f"chat template {self.template!r}{where}: {self.problem}"
+        at = "" if self.place is None else f" (at {self.place})"
+        return f"chat template {self.template!r}{where}: {self.problem}{at}"
 
 
 class SourceError(DetokError, ValueError):
-    """What was to be loaded is no tokenizer that detok can read."""
+    """A source is not a tokenizer that detok can read: it is damaged, or of another kind."""
 
     def __init__(self, source: object, *, found: str, accepted: str) -> None:
         super().__init__(source, found, accepted)
@@ -202,7 +210,7 @@ class SourceError(DetokError, ValueError):
 
 
 class UnknownDecoder(SourceError):
-    """A decoder of a type that detok does not know, so that its text could only be guessed."""
+    """A tokenizer has a decoder of an unknown type. detok refuses it, since its text would be a guess."""
 
     def __init__(self, source: object, *, decoder: object, known: Sequence[str]) -> None:
         super().__init__(source, found=f"unknown decoder type {decoder!r}", accepted=f"known are {', '.join(known)}")
@@ -210,11 +218,11 @@ class UnknownDecoder(SourceError):
 
 
 class SnapshotError(DetokError, ValueError):
-    """A snapshot that does not belong here, is of another version, or was changed on its way."""
+    """A snapshot is of another tokenizer, version or kind, or it is damaged."""
 
 
 class RequestFailed(DetokError, RuntimeError):
-    """A worker could not go on with a request; it has ended, and all others go on."""
+    """A worker failed at a request. The request has ended; all others continue."""
 
     def __init__(self, kind: str, *, problem: str) -> None:
         super().__init__(kind, problem)
@@ -225,18 +233,21 @@ class RequestFailed(DetokError, RuntimeError):
 
 
 class RequestExpired(DetokError, TimeoutError):
-    """Nothing came for a request for too long, so it was ended."""
+    """A worker ended a request that got no row for too long."""
 
     def __init__(self, *, idle: float) -> None:
         super().__init__(idle)
         self.idle = idle
 
     def __str__(self) -> str:
-        return f"nothing came for this request in {self.idle:g} s; end requests with a finish reason or abort(), or allow more"
+        return (
+            f"nothing came for this request in {self.idle:g} s; "
+            "end requests with a finish reason or abort(), or raise --max-idle of the worker"
+        )
 
 
 class WireError(DetokError, ValueError):
-    """A message that is garbage, of another version, or not possible now."""
+    """A message between worker and client is malformed, of another version, or out of order."""
 
     def __init__(self, code: str, *, field: str, problem: str) -> None:
         super().__init__(code, field, problem)
@@ -247,7 +258,7 @@ class WireError(DetokError, ValueError):
 
 
 class WorkerError(DetokError, RuntimeError):
-    """A worker that a client cannot work with."""
+    """A client cannot use a worker: it has another tokenizer or version, or it refused a message."""
 
     def __init__(self, endpoint: str, *, problem: str) -> None:
         super().__init__(endpoint, problem)
@@ -258,7 +269,7 @@ class WorkerError(DetokError, RuntimeError):
 
 
 class WorkerUnavailable(DetokError, TimeoutError):
-    """A worker did not answer in time. Nothing is lost: the step can be waited for again."""
+    """A worker did not answer in time. Nothing is lost: wait for the same step again."""
 
     def __init__(self, endpoint: str, *, seconds: float) -> None:
         super().__init__(endpoint, seconds)
@@ -269,7 +280,7 @@ class WorkerUnavailable(DetokError, TimeoutError):
 
 
 class EncodeUnsupported(DetokError, NotImplementedError):
-    """This kind of tokenizer can be decoded here, but not encoded."""
+    """detok can decode with this tokenizer, but not encode."""
 
     def __init__(self, kind: str, *, instead: str) -> None:
         super().__init__(kind, instead)
@@ -280,7 +291,7 @@ class EncodeUnsupported(DetokError, NotImplementedError):
 
 
 class PromptTooLong(UsageError, ValueError):
-    """A prompt is longer than the caller allows."""
+    """A prompt is longer than the limit; `unit` is "tokens" or "characters"."""
 
     def __init__(self, *, length: int, limit: int, unit: str) -> None:
         super().__init__(length, limit, unit)
@@ -292,7 +303,7 @@ class PromptTooLong(UsageError, ValueError):
 
 
 class EncoderBusy(DetokError, RuntimeError):
-    """As many prompts wait to be encoded as may wait; a server answers this with 503."""
+    """The queue of prompts to encode is full. A server answers this with status 503."""
 
     def __init__(self, *, waiting: int, limit: int) -> None:
         super().__init__(waiting, limit)
@@ -303,14 +314,14 @@ class EncoderBusy(DetokError, RuntimeError):
 
 
 class EncoderClosed(UsageError, RuntimeError):
-    """The encoder was closed before, or while, the prompt waited."""
+    """The encoder was closed before the prompt was encoded."""
 
     def __str__(self) -> str:
         return "the encoder is closed and takes no more prompts; make a new one with tokenizer.async_encoder()"
 
 
 class MissingExtra(DetokError, ImportError):
-    """A library is needed that this installation does not have."""
+    """A library is missing; the text says which extra of detok installs it."""
 
     def __init__(self, library: str, *, extra: str, purpose: str) -> None:
         super().__init__(library, extra, purpose)
@@ -321,7 +332,7 @@ class MissingExtra(DetokError, ImportError):
 
 
 class EngineError(DetokError):
-    """An engine refused a request, cannot be reached, or broke off."""
+    """An engine refused a request, did not answer, or broke off its answer."""
 
     def __init__(
         self,
@@ -335,12 +346,12 @@ class EngineError(DetokError):
     ) -> None:
         """
         Args:
-            message: In the engine's own words, if it said any. It names no address, so that a client may read it.
-            engine: Which engine, for the operator's eyes.
-            status: The HTTP status that it answered; None if it answered none.
-            type: What it calls the kind of the error.
-            code: Its own code for it.
-            param: The field of the request that it names.
+            message: The engine's own message, if it gave one. It has no address in it, so a client may see it.
+            engine: The name and address of the engine, for the operator only.
+            status: The HTTP status of the answer; None if there was none.
+            type: The engine's name for the kind of error.
+            code: The engine's code for the error.
+            param: The field of the request that the engine names.
         """
         super().__init__(message)
         self.message, self.engine, self.status, self.type, self.code, self.param = message, engine, status, type, code, param

@@ -71,7 +71,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all is well, 1 `check` found a difference, 2 wrong usage or input.",
+    epilog="Exit codes: 0 all is well, 1 `check` found a difference, 2 wrong usage or input, 3 the engine of `serve` died.",
     **_PLAIN,
 )
 

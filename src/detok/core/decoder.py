@@ -1,4 +1,4 @@
-"""`Decoder`: a vocabulary and the rules over it; what every tokenizer becomes, whatever file or library it came from."""
+"""`Decoder`: a vocabulary and its rules. Every tokenizer becomes one, from whatever file or library it was loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Never, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
 from ..ids import as_id
-from .decoding.automaton import Automaton, IdleTexts, StreamMachine
+from .decoding.automaton import Automaton, IdleTexts, StreamMachine, blank_texts
 from .decoding.pipeline import Pipeline
 from .decoding.rules import Rule
 from .options import ByteFallbackMode, DecodeOptions, UnknownIds
@@ -23,13 +23,13 @@ from .snapshot import unpack
 from .stream import TextStream
 from .vocabulary import Piece, Vocabulary
 
-# Maximum different options that are remembered, worked out, for requests and streams to come.
+# Maximum different request options whose compiled form is remembered; a client may send options that are new each time.
 MAX_OPTIONS = 256
-# Maximum values of an option that is a list for it to be remembered: long lists of stops would fill the memory.
+# Maximum values of a list option in a remembered choice of keywords: long lists of stops would fill the memory.
 MAX_VALUES = 16
-# Maximum characters of a value for it to be remembered.
+# Maximum characters of a value in a remembered choice of keywords.
 MAX_LENGTH = 256
-# Maximum characters of stops in all options that are remembered.
+# Maximum characters of the stops in all remembered options together: about 4 MB in ASCII.
 MAX_STOP_TEXT = 1 << 22
 
 _STREAM_OPTIONS = [field.name for field in fields(DecodeOptions)]
@@ -39,12 +39,14 @@ _PLAIN_KINDS = (str, int, bool, float, type(None))
 
 class Decoder:
     """
-    Ids to text, by a vocabulary and rules that never change. Safe to share between threads.
+    Token ids to text, by a vocabulary and rules that never change. Any number of threads may share one.
+
+    `decode` and `stream` give text, `request` adds stops, limits and outputs, `token_bytes` gives the bytes of one id.
 
     Args:
         vocabulary: The piece of each id.
-        rules: What the tokenizer's decoder says, flat and in order.
-        cleans_up: What `clean_up_tokenization_spaces=None` means here.
+        rules: The tokenizer's decoder, as rules in order; a sequence of decoders is flattened.
+        cleans_up: The value that ``clean_up_tokenization_spaces=None`` has for this tokenizer.
     """
 
     def __init__(self, vocabulary: Vocabulary, rules: Sequence[Rule], *, cleans_up: bool = False) -> None:
@@ -54,10 +56,9 @@ class Decoder:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin with nothing remembered."""
+        """Start with empty memories."""
         self._blank: IdleTexts = []
         self._automata: dict[DecodeOptions, Automaton] = {}
-        self._machines: dict[tuple[object, ...], tuple[tuple[object, ...], StreamMachine]] = {}
         self._compiled: dict[RequestOptions, CompiledRequest] = {}
         self._compiled_by_fields: dict[object, CompiledRequest] = {}
         self._stop_text = 0
@@ -65,7 +66,7 @@ class Decoder:
         self._token_bytes: dict[int, bytes] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is remembered is remembered again elsewhere.
+        # The memories are left out: another process fills its own.
         state = dict(self.__dict__)
         for name in _REMEMBERED:
             state.pop(name, None)
@@ -90,48 +91,49 @@ class Decoder:
         Open a stream of ids.
 
         Args:
-            prompt_ids: The ids before the stream. Context only: none of their text comes out, but a character that they leave
-                incomplete does, when the stream completes it. Only their end is read.
+            prompt_ids: The ids before the stream, as context. None of their text comes out. A character that begins in them and
+                that the stream completes does. Only their end is read, unless a rule may look at the whole text (`notes`).
             skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback:
                 See `DecodeOptions`.
-            unknown: Any other keyword is refused, so that the error can say what to do.
+            unknown: Other keywords; they are refused with an error that suggests the right name.
 
         Raises:
-            OptionError: A value is not accepted, or there is no such option. `strategy` is one of
-                `detok.inspection.strategies.open_stream`.
-            TokenTypeError: An id of the prompt, as far as it is read, is no integer.
-            UnknownTokenId: The same, with ``unknown_ids="error"``.
+            OptionError: A value is not accepted, or there is no such option. (`strategy` is an argument of
+                `detok.inspection.strategies.open_stream`.)
+            TokenTypeError: An id of the prompt that is read is not an integer.
+            UnknownTokenId: An id of the prompt that is read has no piece (with ``unknown_ids="error"``).
         """
         if unknown:
             DecodeOptions.check_names(unknown)
-        choice = (skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback)
-        machine = self._remembered_machine(choice)
-        if machine is None:
+        is_usual = skip_special_tokens is True and spaces_between_special_tokens is clean_up_tokenization_spaces is None
+        if is_usual and unknown_ids == "skip" and byte_fallback == "exact":
+            machine = self._usual
+        else:
+            choice = (
+                skip_special_tokens,
+                spaces_between_special_tokens,
+                clean_up_tokenization_spaces,
+                unknown_ids,
+                byte_fallback,
+            )
             machine = self.machine(DecodeOptions.of(dict(zip(_STREAM_OPTIONS, choice, strict=True))))
-            self._machines[choice] = choice, machine
         return TextStream(machine.after_prompt(prompt_ids))
 
-    def _remembered_machine(self, choice: tuple[object, ...]) -> StreamMachine | None:
-        """Return the machine of options that were checked before. There are 108 different ones, so all may be remembered."""
-        try:
-            found = self._machines.get(choice)
-        except TypeError:
-            return None  # what has no hash is no option
-        if found is None:
-            return None
-        known, machine = found
-        # 1 is equal to True, but is no option: only the very same values have been checked.
-        return machine if choice[0] is known[0] and choice[1] is known[1] and choice[2] is known[2] else None
+    @cached_property
+    def _usual(self) -> StreamMachine:
+        """The machine of the default options, which is not looked for each time that a stream is opened."""
+        return self.machine(_PLAIN)
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:
-        """Return the text of all ids: a stream, fed at once and finished. Arguments and errors as `stream`."""
+        """Return the text of all ids: that of a stream which takes them all and finishes. Arguments and errors as `stream`."""
         stream = self.stream(skip_special_tokens=skip_special_tokens, **options)
         return stream.extend(ids) + stream.finish()
 
     def warm(self) -> None:
         """
-        Fill the table of what each id is by itself, so that no stream meets an id for the first time: what a server does before
-        it listens. Takes less than loading the tokenizer did, and about 80 bytes an id.
+        Fill the table of the text of each id, so that no stream waits for the first occurrence of an id (about 4 µs each).
+
+        A server calls this before it listens. It takes less time than loading the tokenizer did, and about 80 bytes an id.
         """
         machine = self.machine(_PLAIN)
         if isinstance(machine, Automaton):
@@ -139,10 +141,13 @@ class Decoder:
 
     def restore(self, snapshot: object) -> TextStream:
         """
-        Go on from a `TextStream.snapshot`.
+        Return a stream that continues from a `TextStream.snapshot`.
+
+        Args:
+            snapshot: The dict, perhaps after JSON or msgpack.
 
         Raises:
-            SnapshotError: It is of another tokenizer or version, or damaged.
+            SnapshotError: The snapshot is of another tokenizer (by `fingerprint`) or version, or it is damaged.
         """
         options, state = unpack(snapshot, of="stream", options=DecodeOptions, fingerprint=self.fingerprint)
         machine = self.machine(options)
@@ -152,16 +157,17 @@ class Decoder:
         self, prompt_ids: Iterable[SupportsIndex] = (), *, options: RequestOptions | None = None, **fields: Any
     ) -> RequestDecoder:
         """
-        Open a request: a stream that stops where it should, and gives outputs.
+        Open a request: a stream with stops, limits and outputs.
 
         Args:
             prompt_ids: As `stream` takes them.
-            options: What is asked for, worked out once for many requests.
-            fields: Or here, by name: `stop`, `stop_token_ids`, `min_tokens`, `output` and so on; see `RequestOptions`.
+            options: The options. Equal options are compiled once for many requests.
+            fields: The same by name, in place of ``options``: `stop`, `stop_token_ids`, `min_tokens`, `output` and so on; see
+                `RequestOptions`.
 
         Raises:
-            OptionError: An option or its value is not accepted, or two contradict each other.
-            MissingExtra: `stop_regex` without the library ``regex``.
+            OptionError: A name or value is not accepted, two values contradict each other, or both ways are used.
+            MissingExtra: `stop_regex` is given, and the library ``regex`` is not installed.
             TokenTypeError, UnknownTokenId: As `stream`.
         """
         if options is None:
@@ -176,7 +182,7 @@ class Decoder:
         return RequestDecoder(compiled, compiled.machine.after_prompt(prompt_ids))
 
     def compile(self, options: RequestOptions) -> CompiledRequest:
-        """Return what all requests with these options share; the same object each time, while it is remembered."""
+        """Return the compiled form of options, which all requests with equal options share."""
         compiled = self._compiled.get(options)
         if compiled is None:
             made = CompiledRequest(
@@ -196,7 +202,7 @@ class Decoder:
         return compiled
 
     def _compiled_of(self, fields: Mapping[str, Any]) -> CompiledRequest:
-        """Return the same for options by name, which are checked once while they are remembered."""
+        """Return the compiled form of options by name. While it is remembered, they are not checked again."""
         key = _key_of(fields)
         compiled = None if key is None else self._compiled_by_fields.get(key)
         if compiled is None:
@@ -209,26 +215,30 @@ class Decoder:
 
     def restore_request(self, snapshot: object) -> RequestDecoder:
         """
-        Go on from a `RequestDecoder.snapshot`.
+        Return a request that continues from a `RequestDecoder.snapshot`.
+
+        Args:
+            snapshot: The dict, perhaps after JSON or msgpack.
 
         Raises:
-            SnapshotError: It is of another tokenizer or version, or damaged.
-            MissingExtra: It has a `stop_regex`, and the library ``regex`` is not here.
+            SnapshotError: The snapshot is of another tokenizer (by `fingerprint`) or version, or it is damaged.
+            MissingExtra: It has a `stop_regex`, and the library ``regex`` is not installed.
         """
         options, state = unpack_request(snapshot, self.fingerprint)
         return RequestDecoder.restored(self.compile(options), state)
 
     @property
     def eos_token_ids(self) -> tuple[int, ...]:
-        """The ids that end an answer, as far as is known here."""
+        """The ids that end an answer; a `Tokenizer` reads them from its files, a bare decoder knows none."""
         return ()
 
     def token_bytes(self, token_id: SupportsIndex) -> bytes:
         """
-        Return the exact bytes of one id, whatever stands beside it (law 10), special or not.
+        Return the exact bytes of one id, special or not, in the middle of a text. Its neighbours do not count (law 10).
 
         Raises:
             UnknownTokenId: The vocabulary has no such id.
+            TokenTypeError: ``token_id`` is not an integer.
         """
         token_id = as_id(token_id)
         data = self._token_bytes.get(token_id)
@@ -237,11 +247,11 @@ class Decoder:
         return data
 
     def token_text(self, token_id: SupportsIndex) -> str:
-        """Return the text of one id in the middle of a text, a part of a character as U+FFFD. Errors as `token_bytes`."""
+        """Return the bytes of one id as text; a part of a character becomes U+FFFD. Errors as `token_bytes`."""
         return self.token_bytes(token_id).decode(errors="replace")
 
     def piece(self, token_id: SupportsIndex) -> Piece:
-        """Return the vocabulary's entry of an id. Errors as `token_bytes`."""
+        """Return the vocabulary's entry for an id. Errors as `token_bytes`."""
         token_id = as_id(token_id)
         piece = self.vocabulary.piece(token_id)
         if piece is None:
@@ -258,13 +268,13 @@ class Decoder:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is held longer than usual with the default options, and why."""
+        """For people: the text that is held longer than law 3 allows with the default options, and why."""
         return tuple(self._plain.pipeline.notes)
 
-    # The three methods that a class without rules replaces: what moves streams, the bytes of an id, what decoding depends on.
+    # A tokenizer without rules (`tokenizers.opaque`) replaces these three methods.
 
     def machine(self, options: DecodeOptions) -> StreamMachine:
-        """Return what moves streams for a choice of options: here the automaton of the rules."""
+        """Return the machine that moves streams with these options: here the automaton of the rules."""
         return self.automaton(options)
 
     def _bytes_of(self, token_id: int, piece: Piece) -> bytes:
@@ -272,19 +282,21 @@ class Decoder:
         return self._plain.pipeline.token_bytes(piece)
 
     def _facts(self) -> Iterable[object]:
-        """Give all that decoding depends on, in a fixed order, as values whose `repr` tells them apart."""
+        """Yield all facts that decoding depends on, in a fixed order, as values whose `repr` tells them apart."""
         yield self.rules, self.cleans_up
         for token_id in self.vocabulary.ids():
             yield token_id, self.vocabulary.piece(token_id)
 
     def automaton(self, options: DecodeOptions) -> Automaton:
-        """Return the automaton of a choice of options, the same one each time."""
+        """Return the automaton for a choice of options, the same one each time."""
         automaton = self._automata.get(options)
         if automaton is None:
             cleans_up = options.clean_up_tokenization_spaces
             decided = replace(options, clean_up_tokenization_spaces=self.cleans_up if cleans_up is None else cleans_up)
             automaton = self._automata.get(decided)
             if automaton is None:
+                if not self._blank:
+                    self._blank = blank_texts(self.vocabulary)
                 made = Automaton(Pipeline(self.rules, self.vocabulary, decided), lambda: self.fingerprint, self._blank)
                 automaton = self._automata.setdefault(decided, made)
             self._automata[options] = automaton
@@ -295,14 +307,15 @@ class Decoder:
         return self.automaton(_PLAIN)
 
 
-_REMEMBERED = ("_blank", "_automata", "_machines", "_compiled", "_compiled_by_fields", "_stop_text", "_places", "_token_bytes")
+# Attributes that do not go to another process with a decoder.
+_REMEMBERED = ("_automata", "_blank", "_compiled", "_compiled_by_fields", "_places", "_stop_text", "_token_bytes", "_usual")
 
 
 def _key_of(fields: Mapping[str, Any]) -> tuple[object, ...] | None:
     """
-    Return options as a key, with the types of their values: 1 is equal to True, but is no such option.
+    Return options as a key that includes the types of the values, since 1 equals True but is not a valid option.
 
-    None if one of them is neither a plain value nor a short list of plain values: what it says may change, or fill the memory.
+    None if a value is neither plain nor a short list of strings: it may be mutable, or fill the memory.
     """
     key: list[object] = []
     for name, value in fields.items():

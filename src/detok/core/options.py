@@ -1,4 +1,4 @@
-"""The options of decoding, checked once."""
+"""The options of decoding, checked once when they are made."""
 
 from __future__ import annotations
 
@@ -15,38 +15,49 @@ STRATEGY_MOVED = (
     "comparison strategies are in detok.inspection.strategies.open_stream(tokenizer, strategy), "
     "and for requests in detok.inspection.strategies.by_strategy(tokenizer, strategy)"
 )
-"""What the error for the keyword `strategy` says, which was an option here once."""
+"""The error for the keyword `strategy`, which was an option here in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeOptions:
     """
-    How ids become text. The names are those of vLLM and Hugging Face.
+    How ids become text. The names are those of vLLM's ``SamplingParams`` and of Hugging Face's ``decode``.
+
+    Every combination of accepted values is valid. Equal options are interchangeable, and they can be a dict's key.
 
     Raises:
-        OptionError: A value is not among those that are accepted.
+        OptionError: A value is not among those that are accepted. The error names the option and lists the values.
     """
 
     OF: ClassVar[str] = "a stream"
-    """What has these options, for errors."""
+    """The object that has these options, as error messages name it."""
 
     skip_special_tokens: bool = True
-    """Leave out the pieces that the vocabulary calls special."""
+    """True: the text has no special tokens, as the vocabulary marks them. False: it has their surface strings."""
 
     spaces_between_special_tokens: bool | None = None
-    """False: an added token right after another is written as it is, without the space a decoder puts in front (vLLM's rule).
-    None and True: as the tokenizer's own library does. Without effect while special tokens are skipped. Where only the
-    tokenizer's own code is known, both values segment the text at added tokens as vLLM does; None
-    leaves it to that code."""
+    """
+    False: an added token directly after another one gets no space in front, even where the decoder puts one (vLLM's rule).
+    None and True: the tokenizer's own library decides. The option has no effect while special tokens are skipped.
+
+    A tokenizer that is known only by its own code is different: True and False both decode the parts between added tokens one by
+    one, as vLLM does, and None calls that code once for all ids.
+    """
 
     clean_up_tokenization_spaces: bool | None = None
-    """True or False: as told. None: as the tokenizer's configuration and the installed rules say."""
+    """
+    True, False: remove spaces before punctuation and contractions, or not. None: as the tokenizer's configuration says, by the
+    rules of the installed transformers.
+    """
 
     unknown_ids: UnknownIds = "skip"
-    """An id without a piece gives nothing ("skip", as Hugging Face does), raises ("error"), or gives U+FFFD ("replace")."""
+    """An id without a piece gives nothing ("skip", as in Hugging Face), U+FFFD ("replace"), or `UnknownTokenId` ("error")."""
 
     byte_fallback: ByteFallbackMode = "exact"
-    """"exact": a byte run is held until it is decided, and equals the tokenizer's library. "eager": each character at once."""
+    """
+    "exact": a run of byte tokens (``<0xE3>``) is held until it ends or is invalid, and the text equals the library's.
+    "eager": each character comes out once it is complete, and only invalid bytes become U+FFFD.
+    """
 
     def __post_init__(self) -> None:
         check_choice("skip_special_tokens", self.skip_special_tokens, (True, False))
@@ -58,17 +69,17 @@ class DecodeOptions:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """
-        Return the options of these keywords.
+        Return the options of a mapping from names to values.
 
         Raises:
-            OptionError: There is no such option, or its value is not accepted.
+            OptionError: A name is unknown, or a value is not accepted.
         """
         cls.check_names(options)
         return cls(**options)
 
     @classmethod
     def check_names(cls, options: Mapping[str, object]) -> None:
-        """Raise `OptionError` if one of these keywords is no option. The error says what to do."""
+        """Raise `OptionError` if one of the names is unknown; the error suggests a similar name."""
         known = [field.name for field in fields(cls)]
         for option, value in options.items():
             if option == "strategy":
@@ -81,18 +92,18 @@ class DecodeOptions:
                 raise OptionError(option=option, value=value, accepted=f"{cls.OF} has no such option; {hint}")
 
     def as_dict(self) -> dict[str, Any]:
-        """The options as plain data, for a snapshot."""
+        """Return the options as plain data, for a snapshot."""
         return asdict(self)
 
 
 def check_choice(option: str, value: object, accepted: tuple[object, ...]) -> None:
-    """Raise `OptionError` if a value is none of those that are accepted."""
-    # By identity of type too: 1 is no True here, so that options that are equal are also written alike.
+    """Raise `OptionError` unless ``value`` is one of ``accepted``."""
+    # By identity, since 1 == True: were 1 accepted for True, equal options could differ in their snapshots.
     if not any(value is one or (isinstance(one, str) and isinstance(value, str) and value == one) for one in accepted):
         raise OptionError(option=option, value=value, accepted=f"it is one of {', '.join(map(repr, accepted))}")
 
 
 def check_at_least(option: str, value: object, least: int) -> None:
-    """Raise `OptionError` if a value is no integer of at least this."""
+    """Raise `OptionError` unless ``value`` is an integer (no bool) of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise OptionError(option=option, value=value, accepted=f"it is an integer of at least {least}")

@@ -1,9 +1,15 @@
 """
-Where a stream or a request stands, as plain data.
+The state of a stream or a request as plain data, for JSON and msgpack.
 
-A snapshot is a dict of version, kind, tokenizer fingerprint, options, state and a checksum over them. Tuples become lists, bytes
-``{"bytes": hex}`` and values of named classes ``{name: fields}``, so that JSON and msgpack carry it. The checksum is there so
-that a state which was damaged on its way is refused as a whole, not looked at piece by piece; it is no protection against
+A snapshot is a dict: version, kind, tokenizer fingerprint, options, state, and a checksum of all of these. A stream that holds
+the byte E3 as an example:
+
+    value in memory                                        in the snapshot
+    State(front=(), joint=Pending(b"\\xe3", Cursor(())))    {"State": [[], {"Pending": [{"bytes": "e3"}, …]}, false]}
+
+So a tuple becomes a list, bytes become ``{"bytes": hex}``, and a value of a named class becomes ``{name: fields}``.
+
+The checksum lets `unpack` refuse a damaged state at once, instead of checking each value of it. It does not protect against
 forgery.
 """
 
@@ -25,7 +31,7 @@ from .decoding.tail import Cursor
 SNAPSHOT_VERSION = 1
 
 Kinds = Mapping[str, type]
-"""The classes whose values a state is made of, by name: named tuples and dataclasses."""
+"""The classes of the values in a state, by name: named tuples and dataclasses."""
 
 STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, Branch, Run, Broken, MayBeLast)}
 
@@ -33,21 +39,21 @@ Options = TypeVar("Options")
 
 
 class Envelope(NamedTuple):
-    """All of a snapshot but the state: made once for many."""
+    """The parts of a snapshot that do not change from step to step: all but the state. Made once for many snapshots."""
 
     fields: Mapping[str, Any]
     check: int
-    """Their checksum; that of the state goes on from it."""
+    """The checksum of ``fields``. The checksum of a snapshot continues from it with the state."""
 
     @classmethod
     def of(cls, what: str, options: Mapping[str, Any], fingerprint: str) -> Envelope:
         """
-        Return the envelope of snapshots.
+        Return the envelope for snapshots of one tokenizer and one choice of options.
 
         Args:
             what: "stream" or "request".
-            options: As plain data.
-            fingerprint: The tokenizer's.
+            options: The options as plain data.
+            fingerprint: The fingerprint of the tokenizer.
         """
         fields = {"detok": SNAPSHOT_VERSION, "of": what, "tokenizer": fingerprint, "options": dict(options)}
         return cls(fields, _checksum(fields))
@@ -63,15 +69,17 @@ def unpack(
     snapshot: object, *, of: str, options: Callable[..., Options], fingerprint: str, kinds: Kinds = STREAM_KINDS
 ) -> tuple[Options, Any]:
     """
-    Return the options and the state of a snapshot.
+    Check a snapshot and return its options and its state.
 
     Args:
-        snapshot: What `pack` made, perhaps after a journey through JSON or msgpack.
-        of: What it has to be a snapshot of.
-        options: Makes options of keywords.
+        snapshot: The dict that `pack` made, or the same after JSON or msgpack.
+        of: The kind that is expected: "stream" or "request".
+        options: The class of the options; called with them as keywords.
+        fingerprint: The fingerprint of the tokenizer that restores it.
+        kinds: The classes that the state may contain.
 
     Raises:
-        SnapshotError: It is of another version, kind or tokenizer, or was damaged.
+        SnapshotError: The snapshot has another version, kind or tokenizer, or it is damaged.
     """
     if not isinstance(snapshot, dict) or "detok" not in snapshot:
         raise SnapshotError(f"this is no snapshot of a detok {of}; {of}.snapshot() makes one")
@@ -109,7 +117,7 @@ def _plain(value: Any, kinds: Kinds) -> Any:
         return {name: items} if name in kinds else items
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
-    # JSON has no infinity, and msgpack no integer of more than 64 bits.
+    # JSON has no infinity, and msgpack has no integer of more than 64 bits.
     if isinstance(value, float) and not isfinite(value):
         return {"float": repr(value)}
     return {"int": str(value)} if isinstance(value, int) and abs(value) >> 63 else value
@@ -127,7 +135,7 @@ _PLAIN: Mapping[str, Callable[[Any], Any]] = {"bytes": bytes.fromhex, "float": f
 
 
 def _checksum(value: Any, before: int = 0) -> int:
-    """Of plain data, going on from another; lists and tuples are alike, and so are dicts in any order."""
+    """Return the checksum of plain data, continued from ``before``. Lists equal tuples, and the order of keys does not count."""
     return crc32(repr(_canonical(value)).encode("utf-8", "surrogatepass"), before)
 
 

@@ -1,4 +1,4 @@
-"""`TextStream`: ids in, one at a time; the text that is certain out, at once."""
+"""`TextStream`: token ids in, one or several at a time; the text that is certain out."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from .snapshot import Envelope, pack
 
 class TextStream:
     """
-    The text of one stream of ids.
+    One stream of token ids, as text. ``tokenizer.stream()`` makes it.
 
-    If the stream is `exact`, the concatenation of all that `step`, `extend` and `finish` return is the tokenizer's own one-shot
-    ``decode`` of all ids, for every list of ids and every split into steps. Streams are made by ``tokenizer.stream()``; they
-    share the tokenizer's tables and hold nothing of their own but where they stand. One stream belongs to one thread at a time.
+    The texts that `step`, `extend` and `finish` return, joined, are the tokenizer's own one-shot ``decode`` of all ids: for every
+    list of ids and every split into steps, if the stream is `exact`. No text is ever taken back, and each character comes out at
+    the first step after which no later id can change it; docs/laws.md lists the text that may be held, and for how long.
+
+    Call `finish` when the ids end, for whatever reason: held text comes out only then. A stream shares the tokenizer's tables and
+    has only a reference to its state, so it costs 48 bytes. One stream belongs to one thread at a time.
 
     >>> import detok
     >>> tokenizer = detok.load(detok.EMBEDDED)
     >>> stream = tokenizer.stream()
     >>> [stream.step(token_id) for token_id in tokenizer.encode("Hi 🦜")], stream.finish()
-    (['H', 'i', '', '', '', ' 🦜'], '')
+    (['H', 'i', ' ', '🦜'], '')
     """
 
     __slots__ = ("_node", "_texts")
@@ -35,19 +38,19 @@ class TextStream:
 
     def step(self, token_id: SupportsIndex) -> str:
         """
-        Take one id and return the text that is certain now, often "".
+        Take one id, and return the text that is certain now, often "".
 
         Args:
-            token_id: Any integer, numpy's too. One that the tokenizer does not have is treated as `unknown_ids` says.
+            token_id: Any integer of Python or numpy. The option `unknown_ids` decides about ids that the tokenizer does not have.
 
         Raises:
-            StreamFinished: After `finish`.
-            TokenTypeError: It is a bool, a float or anything else that is no integer; the stream is as before.
-            UnknownTokenId: With ``unknown_ids="error"``; the stream is as before.
+            StreamFinished: `finish` was called.
+            TokenTypeError: ``token_id`` is a bool, a float or anything else that is not an integer. The stream is unchanged.
+            UnknownTokenId: The tokenizer has no such id (with ``unknown_ids="error"``). The stream is unchanged.
         """
         try:
-            # The usual way: nothing is held, and nothing will be. A negative id would count from the end of the list.
-            if token_id >= 0:  # type: ignore[operator]  # what cannot be compared is refused below
+            # The usual case: nothing is held, and nothing will be. A negative index would count from the end of the list.
+            if token_id >= 0:  # type: ignore[operator]  # a type that has no order is refused below
                 text = self._texts[token_id]
                 if text is not None:
                     return text
@@ -60,31 +63,27 @@ class TextStream:
                 self._node = node
                 self._texts = node.texts
                 return text
-        return self._advance(as_id(token_id))
-
-    def _advance(self, token_id: int) -> str:
-        """Take an id that is not remembered here."""
+        else:
+            token_id = as_id(token_id)
         node = self._node
-        if node is node.machine.finished:
-            raise StreamFinished
-        text, after = node.machine.advance(node, token_id)
-        self._move_to(after)
+        text, self._node = node.machine.advance(node, token_id)
+        self._texts = self._node.texts
         return text
 
     def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
         """
-        Take several ids that came in one step (speculative decoding) and return the text that is certain now.
+        Take several ids (of one step with speculative decoding, say), and return the text that is certain now.
 
-        All or nothing: if one id is refused, none was taken, and the error names its position.
+        All or nothing: if one id is refused, no id is taken, and the error names the position of the bad one.
 
         Args:
-            token_ids: A list, tuple, numpy array or any iterable of integers.
+            token_ids: A list, tuple, numpy array or other iterable of integers. It may be empty.
 
         Raises:
             StreamFinished, TokenTypeError, UnknownTokenId: As `step`.
         """
         if type(token_ids) is list and len(token_ids) == 1 and type(token_ids[0]) is int and token_ids[0] > 1:
-            # One id, as nearly every step of nearly every engine brings.
+            # One id: the usual step of an engine.
             token_id: int = token_ids[0]
             try:
                 text = self._texts[token_id]
@@ -105,7 +104,7 @@ class TextStream:
         texts: list[str] = []
         listed, moves = node.texts, node.moves
         for token_id in ids:
-            # As `step`, but nothing here needs a type check any more.
+            # As in `step`, but `as_ids` has checked all types.
             try:
                 text = listed[token_id] if token_id >= 0 else None
             except IndexError:
@@ -125,7 +124,7 @@ class TextStream:
         return "".join(texts)
 
     def finish(self) -> str:
-        """Return all that is still held, and end the stream. A second call returns ""."""
+        """End the stream, and return all text that is still held. A second call returns ""."""
         node = self._node
         if node is node.machine.finished:
             return ""
@@ -136,9 +135,10 @@ class TextStream:
     @property
     def exact(self) -> bool:
         """
-        Whether the text is proven equal to the one-shot decode, at every step as early as it can be.
+        Whether the text is proven equal to the one-shot decode.
 
-        False for tokenizers that are known by their decode alone: then nothing is promised but that `finish` loses nothing.
+        False for a tokenizer that is known only by its own code: its streams use a window of ids, as vLLM does (see
+        `detok.tokenizers.window`). That is a guess, which loses no text at the end but may differ before.
         """
         return self._node.machine.exact
 
@@ -149,12 +149,12 @@ class TextStream:
 
     @property
     def held(self) -> str | bytes:
-        """What is held, for display: bytes if a character or a byte run is open, else text; "" if nothing is."""
+        """The text that is held, for display; bytes if a character or a byte run is open; "" if nothing is held."""
         return self._held()[0]
 
     @property
     def held_because(self) -> str:
-        """Why something is held, in a few words; "" if nothing is."""
+        """The reason why something is held, such as "incomplete character"; "" if nothing is held."""
         return self._held()[1]
 
     def _held(self) -> Held:
@@ -162,16 +162,16 @@ class TextStream:
 
     def snapshot(self) -> dict[str, Any]:
         """
-        Return where the stream stands, as small plain data that survives JSON and msgpack.
+        Return the state of the stream as a small dict of plain data, which JSON and msgpack can carry.
 
-        ``tokenizer.restore(snapshot)`` goes on exactly from there, in another process too.
+        ``tokenizer.restore(snapshot)`` makes a stream that continues exactly from there, in another process too.
         """
         machine = self._node.machine
         state = None if self.finished else self._node.state
         return pack(state, Envelope.of("stream", machine.pipeline.options.as_dict(), machine.fingerprint()))
 
     def copy(self) -> TextStream:
-        """Return a stream that stands where this one does, and goes its own way from here (`n` choices of one prompt)."""
+        """Return an independent stream with the same state, for several choices of one prompt. It costs O(1)."""
         return TextStream(self._node)
 
     def __copy__(self) -> TextStream:

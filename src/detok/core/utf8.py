@@ -1,11 +1,19 @@
-"""Bytes into characters, as they come: RFC 3629, and Unicode chapter 3.9 for what is not valid.
+"""
+Bytes to characters, chunk by chunk: valid UTF-8 is RFC 3629, and invalid bytes follow Unicode 3.9.
 
-An incomplete character is kept as ``pending``, at most three bytes. *Invalid* is not *incomplete*: as soon as no
-continuation could make the bytes valid, they are U+FFFD, one for each maximal subpart ("Substitution of Maximal Subparts",
-Unicode 3.9), which is also what Rust's ``String::from_utf8_lossy`` does, the judge for ByteLevel decoders.
+An incomplete character is kept as ``pending``, three bytes at most. *Invalid* is not *incomplete*: bytes that no continuation can
+make valid become U+FFFD at once.
 
-CPython's incremental codec does the work, but for one case: it waits after ED A0..BF, the beginning of a surrogate,
-which RFC 3629 section 3 forbids, so that nothing could make it valid.
+    bytes       characters       pending     why
+    F0 9F 98                     F0 9F 98    incomplete: one more byte may complete it
+    F0 41       U+FFFD "A"                   invalid: 41 cannot follow F0
+    E3 81 FF    U+FFFD U+FFFD                E3 81 is one maximal subpart, FF is another
+    ED A0       U+FFFD U+FFFD                the beginning of a surrogate, which RFC 3629 section 3 forbids
+
+One U+FFFD for each maximal subpart is Unicode's "Substitution of Maximal Subparts" (3.9). Rust's ``String::from_utf8_lossy`` does
+the same, and with it the ByteLevel decoder of ``tokenizers``, which our text must equal.
+
+CPython's incremental codec does the work. The last line of the table is the exception: CPython would wait for a third byte.
 """
 
 from __future__ import annotations
@@ -17,7 +25,7 @@ REPLACEMENT = "\ufffd"
 
 def decode_lossy(pending: bytes, data: bytes) -> tuple[str, bytes]:
     """
-    Decode ``pending + data`` and return the characters that are certain and the incomplete rest (0 to 3 bytes).
+    Decode ``pending + data``; return the characters and the bytes of an incomplete last character (0 to 3).
 
     >>> decode_lossy(b"\\xf0\\x9f", b"\\x98")
     ('', b'\\xf0\\x9f\\x98')
@@ -33,7 +41,7 @@ def decode_lossy(pending: bytes, data: bytes) -> tuple[str, bytes]:
 
 
 def decode_ignoring(pending: bytes, data: bytes) -> tuple[str, bytes]:
-    """The same as `decode_lossy`, but bytes that belong to no character vanish."""
+    """Do the same as `decode_lossy`, but leave out bytes that belong to no character (ByT5)."""
     joined = pending + data
     text, used = utf_8_decode(joined, "ignore", False)
     rest = joined[used:]
@@ -41,7 +49,7 @@ def decode_ignoring(pending: bytes, data: bytes) -> tuple[str, bytes]:
 
 
 def decode_strict(pending: bytes, data: bytes) -> tuple[str, bytes] | None:
-    """The same for bytes that must be valid; None if no continuation can make them so."""
+    """Do the same for bytes that must be valid; return None as soon as no continuation can make them valid."""
     joined = pending + data
     try:
         text, used = utf_8_decode(joined, "strict", False)
@@ -54,12 +62,12 @@ def decode_strict(pending: bytes, data: bytes) -> tuple[str, bytes] | None:
 
 
 def decode_per_byte(pending: bytes, data: bytes) -> tuple[str, bytes]:
-    """The same as `decode_lossy`, but with one U+FFFD for each byte that belongs to no character, as SentencePiece has it."""
+    """Do the same as `decode_lossy`, but write one U+FFFD for each byte that belongs to no character (SentencePiece)."""
     out = []
     for byte in data:
         decoded = decode_strict(pending, bytes([byte]))
         if decoded is None:
-            # The bytes that were kept begin no character, and only the first of them could.
+            # Each pending byte is invalid by itself: all but the first are continuation bytes, which begin no character.
             out.append(REPLACEMENT * len(pending))
             decoded = decode_strict(b"", bytes([byte])) or (REPLACEMENT, b"")
         text, pending = decoded
@@ -68,15 +76,15 @@ def decode_per_byte(pending: bytes, data: bytes) -> tuple[str, bytes]:
 
 
 def may_begin(pending: bytes, character: str) -> bool:
-    """Whether the incomplete bytes ``pending`` may turn out to be ``character``: by completing it, or as U+FFFD."""
+    """Whether the incomplete bytes ``pending`` may become ``character``: completed by later bytes, or as U+FFFD if invalid."""
     return character == REPLACEMENT or character.encode().startswith(pending)
 
 
 def resets(data: bytes) -> bool:
     """
-    Whether the incomplete rest after ``data`` is the same whatever stood before it.
+    Whether the bytes that are pending after ``data`` do not depend on the bytes before it.
 
-    True if a byte in it starts a character, since that ends whatever was incomplete, or if it has four continuation bytes,
-    of which the last cannot belong to a character that began before.
+    True in two cases. A byte of ``data`` starts a character: it ends any incomplete character before it. Or ``data`` has four
+    bytes: a character that began earlier takes at most three continuation bytes, so the fourth is not part of it.
     """
     return len(data) >= 4 or any(byte & 0xC0 != 0x80 for byte in data)

@@ -1,4 +1,18 @@
-"""The text of a request with the special tokens in it as events, so that a parser sees what the user's text hides."""
+"""
+Segments: the text of a request with its special tokens as events, so that a parser sees tokens that the text leaves out.
+
+The tokens ``<|im_start|>``, "Hi", ``<|im_end|>`` with special tokens skipped as an example:
+
+    text          "Hi"
+    segments      Special("<|im_start|>")  Text("Hi")  Special("<|im_end|>")
+
+>>> segmenter = Segmenter()
+>>> for special in (Special(1, "<|im_start|>"), None, Special(2, "<|im_end|>")):
+...     segmenter.step(special)
+>>> segmenter.decide([0, 2, 0])
+>>> [segment.text for segment in segmenter.take("Hi")]
+['<|im_start|>', 'Hi', '<|im_end|>']
+"""
 
 from __future__ import annotations
 
@@ -10,7 +24,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text between two special tokens; more of it may come in the next output."""
+    """Text between two special tokens. The next output may continue it."""
 
     text: str
 
@@ -21,17 +35,17 @@ class Special:
 
     token_id: int
     text: str
-    """Its surface string, whether it is in the output's text or not."""
+    """Its surface string, even if special tokens are skipped."""
 
     shown: str = ""
-    """What of the output's text is its: "" if special tokens are skipped."""
+    """Its part of the output's text: "" if special tokens are skipped."""
 
 
 Segment = Text | Special
 
 
 class Event(NamedTuple):
-    """A special token whose span is decided: where it begins and ends in the text."""
+    """A special token whose span is decided. Its places count characters from the beginning of the request's text."""
 
     begin: int
     end: int
@@ -42,8 +56,9 @@ class Segmenter:
     """
     Cuts the text that comes out at special tokens.
 
-    Their places come from the spans of the tokens, which may be decided later than the text comes out. Ordinary text does not
-    wait for that: what is certain after the decided spans belongs to the first token that is undecided.
+    The places of special tokens come from spans (see `spans`), and a span may be decided later than its text comes out. Text of
+    ordinary tokens does not wait: text after the decided spans belongs to the first undecided token, or to one after it, so it
+    goes out at once unless that first token is special.
     """
 
     __slots__ = ("_decided", "_events", "_out", "_text", "_undecided")
@@ -60,18 +75,18 @@ class Segmenter:
         self._undecided = list(undecided)
         """The tokens after the decided ones, in order; None for ordinary ones."""
         self._decided = decided
-        """Where the decided spans end."""
+        """Place in the text where the decided spans end."""
         self._text = text
-        """What came out of the request, but is in no segment yet."""
+        """Text that came out of the request and is in no segment yet."""
         self._out = out
-        """How much is in segments."""
+        """Number of characters that are in segments."""
 
     def plain(self) -> tuple[tuple[Event, ...], tuple[Special | None, ...], int, str, int]:
         """Return what the constructor takes."""
         return tuple(self._events), tuple(self._undecided), self._decided, self._text, self._out
 
     def step(self, special: Special | None) -> None:
-        """Add a token: an ordinary one (None), or a special one."""
+        """Take the next token: None for an ordinary one."""
         self._undecided.append(special)
 
     def decide(self, lengths: Sequence[int]) -> None:
@@ -84,17 +99,17 @@ class Segmenter:
         del self._undecided[: len(lengths)]
 
     def drop(self, count: int) -> None:
-        """Leave out the last tokens: a stop cut them."""
+        """Leave out the last ``count`` tokens, which a stop cut."""
         if count:
             del self._undecided[-count:]
 
     def take(self, text: str, *, ends: bool = False) -> list[Segment]:
         """
-        Take text that came out and return the segments that are certain now.
+        Take text that came out; return the segments that are certain now.
 
         Args:
-            text: The next of the output's text.
-            ends: It was the last: what is left of a span was cut away.
+            text: The next part of the request's text.
+            ends: Whether it is the last part. A span that goes on after it was cut by a stop.
         """
         text = self._text + text
         there = self._out + len(text)
@@ -110,7 +125,7 @@ class Segmenter:
             place = max(place, min(end, there))
             taken += 1
         else:
-            # What is certain after the decided spans belongs to the first token that is undecided.
+            # No special token may come into the text here, unless the first undecided token is one.
             is_early = ends or not self._undecided or self._undecided[0] is None
             border = there if is_early else max(place, min(self._decided, there))
             segments.append(Text(text[place - self._out : border - self._out]))
@@ -122,7 +137,7 @@ class Segmenter:
 
 
 def joined(segments: Sequence[Segment]) -> list[Segment]:
-    """Return the segments with neighbouring texts as one, and without empty ones."""
+    """Return the segments with neighbouring texts joined, and without empty texts."""
     whole: list[Segment] = []
     for is_text, group in groupby(segments, lambda segment: isinstance(segment, Text)):
         if not is_text:

@@ -69,19 +69,16 @@ def test_special_ends_an_incomplete_character_where_specials_split() -> None:
 
 
 def test_alone_says_what_feed_does() -> None:
-    """Where it has an answer, that piece leads from the idle state back to it with this text."""
-    new = Piece("new", added=True)
-    pieces = Pieces("a", "▁b", "<0x41>", SPECIAL, new)
+    """Where it has an answer, that token leads from the idle state back to it with this text."""
+    pieces = Pieces("a", "▁b", "<0x41>", "new")
     for rules in ((METASPACE,), (WordPiece("##", cleanup=True),), (ByteFallback(), METASPACE), (BPEDecoder("▁"), METASPACE)):
-        for options in ({}, {"skip_special_tokens": False, "spaces_between_special_tokens": False}):
-            line = pipeline(pieces, *rules, **options)
-            for token_id, piece in enumerate(pieces.pieces):
-                assert piece is not None
-                text = line.alone(piece)
-                assert text is None or line.feed(line.idle, token_id) == (text, line.idle)
-    assert pipeline(pieces, METASPACE).alone(new) == "new"
-    assert pipeline(pieces, METASPACE, skip_special_tokens=False, spaces_between_special_tokens=False).alone(new) is None
-    assert pipeline(pieces, ByteFallback(), METASPACE).alone(Piece("<0x41>")) is None
+        line = pipeline(pieces, *rules)
+        for token_id, piece in enumerate(pieces.pieces):
+            assert piece is not None
+            text = line.alone(piece.text)
+            assert text is None or line.feed(line.idle, token_id) == (text, line.idle)
+    assert pipeline(pieces, METASPACE).alone("new") == "new"
+    assert pipeline(pieces, ByteFallback(), METASPACE).alone("<0x41>") is None
 
 
 def test_added_piece_after_another_has_no_space() -> None:

@@ -1,20 +1,20 @@
 """
-Moves that are remembered: what makes the pipeline fast without making it complicated.
+The automaton remembers the answers of the pipeline. This makes streams fast and leaves the pipeline simple.
 
 The pipeline is a function from (state, id) to (text, state). An automaton asks it once for each pair that occurs and remembers
-the answer, as a lazy DFA does. A `Node` is one state; a move leads from a node by an id to a text and the next node. Byte-level
-English and one emoji as an example, with ``{}`` for the bytes that are held:
+the answer, as a lazy DFA does. A `Node` is one state; a move leads from a node by an id to a text and the next node. "The 😄" in
+Qwen's vocabulary as an example, with the held bytes in braces:
 
-    node    id              text        next node    remembered in
-    {}      785 "The"       "The"       {}           `Node.texts` of the idle node: one entry of one list
-    {}      26525 F0 9F 98  ""          {F0 9F 98}   `Node.moves` of the idle node
-    {F0 9F 98}  226 84      "😄"        {}           `Node.moves` of that node
+    node          id                  text     next node     remembered in
+    {}            785    "The"        "The"    {}            `Node.texts` of the idle node: one entry of one list
+    {}            26525  20 F0 9F 98  " "      {F0 9F 98}    `Node.moves` of the idle node
+    {F0 9F 98}    226    84           "😄"     {}            `Node.moves` of that node
 
-Nearly all steps lead from the idle node, where nothing is held, back to it. The memory of all other moves has a fixed budget and
-begins again when that is used up.
+Nearly all steps lead from the idle node, where nothing is held, back to it. All other moves share a fixed budget; when it is used
+up, they are forgotten and found anew.
 
-Each entry is a fact about immutable rules, so any number of threads may share an automaton without a lock: at worst two of them
-ask the same question.
+Each entry is a fact about immutable rules. So any number of threads may share an automaton without a lock: at worst two of them
+ask the pipeline the same question.
 """
 
 from __future__ import annotations
@@ -23,50 +23,52 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 from typing import Any, Protocol, SupportsIndex
 
+from ...errors import StreamFinished
 from ...ids import as_id, as_sequence
 from ..options import DecodeOptions
+from ..vocabulary import Vocabulary, ordinary_token
 from .joiners import Held
 from .pipeline import Pipeline, State
 
-# Maximum id, exclusive, with an entry in a list: one huge id in a sparse vocabulary costs 8 MB for the list at most.
+# Maximum id, exclusive, with an entry in a list: so one huge id in a sparse vocabulary costs 8 MB at most (8 bytes an entry).
 MAX_LISTED_ID = 1 << 20
-# Maximum nodes and moves that are remembered beside the idle node's list: about 25 MB if a hostile stream fills them.
+# Maximum nodes, and maximum moves outside the idle node's list: about 25 MB together if a hostile stream fills them.
 MAX_NODES = 1 << 13
 MAX_MOVES = 1 << 17
-# Maximum characters and bytes that a remembered state holds; a larger one will hardly be met again.
+# Maximum characters and bytes that the state of a remembered node holds. A state that holds more hardly ever comes again.
 MAX_REMEMBERED = 48
-# Maximum last ids of prompts of which it is remembered where they lead: about 1 MB.
+# Maximum last ids of prompts whose node is remembered: about 1 MB.
 MAX_PROMPT_ENDS = 1 << 13
 
 IdleTexts = list[str | None]
-"""By id: the text of an id that leads from the idle node back to it; None for any other id, and for one that nobody met."""
+"""By id: the text of an id that leads from the idle node back to it. None: the id leads elsewhere, or did not occur yet."""
 
 NodeMoves = dict[int, tuple[str, "Node"]]
 
 NO_MOVES: NodeMoves = {}
-"""Of nodes that remember nothing; it stays empty."""
+"""The moves of nodes that remember nothing. It stays empty; nodes are recognised by it."""
 
 
 class Decoding(Protocol):
-    """What turns ids into text, over states that are plain values: a `Pipeline`, or a window where no rules are known."""
+    """Turns ids into text, over states that are plain values: a `Pipeline`; or a window, if only a one-shot decode is known."""
 
     options: DecodeOptions
 
     def feed(self, state: Any, token_id: int, /) -> tuple[str, Any]:
-        """Take one id and return the text that comes out, and the next state."""
+        """Take one id; return the text that comes out, and the next state."""
 
     def finish(self, state: Any, /) -> str:
         """Return the rest of the text."""
 
     def held(self, state: Any, /) -> Held:
-        """Return what is held, and why, for display."""
+        """Return the text or bytes that are held, for display, and the reason."""
 
     def after_prompt(self, prompt_ids: Sequence[SupportsIndex], /) -> Any:
-        """Return the state after a prompt, which may be empty."""
+        """Return the state at which a stream begins after a prompt, which may be empty."""
 
 
 class Node:
-    """One state of the pipeline, and where ids lead from it."""
+    """One state of the pipeline, and the moves from it."""
 
     __slots__ = ("machine", "moves", "state", "texts")
 
@@ -74,9 +76,9 @@ class Node:
         self.machine = machine
         self.state = state
         self.texts = texts
-        """For the idle node: the text of each id that leads back to it. For all others: a list without texts."""
+        """For the idle node: the text of each id that leads back to it. For any other node: a list that has None for each id."""
         self.moves = moves
-        """By id: the text that comes out, and the next node. `NO_MOVES` where nothing is remembered."""
+        """By id: the text that comes out, and the next node. `NO_MOVES` for a node that remembers nothing."""
 
     @property
     def is_idle(self) -> bool:
@@ -86,12 +88,12 @@ class Node:
 
 class StreamMachine:
     """
-    What streams move on. This one remembers no moves and asks each time, for states that hardly ever come again.
+    Moves streams from node to node. This class remembers no moves and asks each time: states of a window hardly ever come again.
 
     Args:
-        pipeline: What answers.
-        fingerprint: Gives the fingerprint of the decoder that it is of; asked for when a snapshot is taken.
-        blank: A list without texts, which nodes share that have none.
+        pipeline: Answers where an id leads.
+        fingerprint: Gives the decoder's fingerprint; called when a snapshot is taken.
+        blank: A list that has None for each id. All nodes but the idle one share it.
     """
 
     exact = False
@@ -105,20 +107,23 @@ class StreamMachine:
         self.fingerprint = fingerprint
         self._blank: IdleTexts = [] if blank is None else blank
         self.finished = Node(self, None, self._blank, NO_MOVES)
-        """Where a stream stands after `finish`; nothing leads on from it."""
+        """The node of a stream after `finish`. No move leads from it."""
 
     def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
         """
         Return the text that is certain after ``token_id``, and the next node.
 
         Raises:
+            StreamFinished: It is the node after the end.
             UnknownTokenId: The id has no piece, and the options ask to be told.
         """
+        if node is self.finished:
+            raise StreamFinished
         text, state = self.pipeline.feed(node.state, token_id)
         return text, self.node(state)
 
     def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
-        """Return the node after a prompt; the start if there is none."""
+        """Return the node at which a stream begins after a prompt; the start if there is no prompt."""
         return self.node(self.pipeline.after_prompt(as_sequence(prompt_ids, where="prompt_ids")))
 
     def node(self, state: Any) -> Node:
@@ -131,9 +136,9 @@ class Automaton(StreamMachine):
     The machine that remembers the moves of a pipeline.
 
     Args:
-        pipeline: What answers.
+        pipeline: Answers where an id leads, once for each pair of state and id.
         fingerprint: As `StreamMachine` takes it.
-        blank: A list without texts, of which the automata of one decoder share one; it grows here as `Node.texts` does.
+        blank: As `StreamMachine` takes it. The automata of one decoder share one list, which grows as `Node.texts` does.
     """
 
     exact = True
@@ -142,13 +147,11 @@ class Automaton(StreamMachine):
 
     def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str], blank: IdleTexts) -> None:
         super().__init__(pipeline, fingerprint, blank)
+        self._ordinary = ordinary_token(pipeline.vocabulary)
         self.questions = 0
         """How often the pipeline was asked: a count of work, which tests look at."""
         # Made at once in the right size: growing lists of 150,000 entries by doubling took half of a new tokenizer's first text.
-        size = min(length_hint(pipeline.vocabulary), MAX_LISTED_ID)
-        texts: IdleTexts = [None] * size
-        if len(blank) < size:
-            blank += [None] * (size - len(blank))
+        texts = blank_texts(pipeline.vocabulary)
         self._nodes: dict[State, Node] = {}
         self._moves_left = MAX_MOVES
         self._after_last_id: dict[int, Node] = {}
@@ -157,48 +160,52 @@ class Automaton(StreamMachine):
         self.start = self.node(pipeline.start)
 
     def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
+        texts = node.texts
+        if node is self.idle and 1 < token_id < len(texts) and token_id not in node.moves:
+            text = texts[token_id]
+            if text is None:
+                # An id that nobody met: nearly all are whole characters, which takes no states to see.
+                token = self._ordinary(token_id)
+                if token is not None:
+                    text = texts[token_id] = self.pipeline.alone(token)
+            if text is not None:
+                return text, node
         move = node.moves.get(token_id)
         if move is not None:
             return move
-        if 1 < token_id < len(node.texts):
-            known = node.texts[token_id]
-            if known is not None:
-                return known, node
+        if node is self.finished:
+            raise StreamFinished
         self.questions += 1
-        piece = self.pipeline.vocabulary.piece(token_id)
-        text = None if piece is None or node is not self.idle else self.pipeline.alone(piece)
-        after = node
-        if text is None:
-            text, state = self.pipeline.feed(node.state, token_id)
-            if state != node.state:
-                after = self.node(state)
-        if piece is not None:
+        text, state = self.pipeline.feed(node.state, token_id)
+        after = node if state == node.state else self.node(state)
+        if self.pipeline.vocabulary.piece(token_id) is not None:
             self._remember(node, token_id, text, after)
         return text, after
 
     def warm(self) -> None:
         """Fill the list of the idle node, so that no stream meets an id for the first time."""
-        vocabulary, alone = self.pipeline.vocabulary, self.pipeline.alone
-        for token_id in vocabulary.ids():
-            piece = vocabulary.piece(token_id)
-            text = None if piece is None else alone(piece)
-            if text is not None:
-                self._remember(self.idle, token_id, text, self.idle)
+        texts, ordinary, alone = self.idle.texts, self._ordinary, self.pipeline.alone
+        for token_id in range(2, len(texts)):
+            token = ordinary(token_id)
+            if token is not None:
+                texts[token_id] = alone(token)
 
     def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
-        ids = as_sequence(prompt_ids, where="prompt_ids")
+        ids = prompt_ids if type(prompt_ids) is list else as_sequence(prompt_ids, where="prompt_ids")
         count = len(ids)
         if count < 2:
             return self.node(self.pipeline.after_prompt(ids)) if count else self.start
-        last = as_id(ids[count - 1], where="prompt_ids", position=count - 1)
-        before = as_id(ids[count - 2], where="prompt_ids", position=count - 2)
+        last, before = ids[count - 1], ids[count - 2]
+        if type(last) is not int or type(before) is not int:
+            last = as_id(last, where="prompt_ids", position=count - 1)
+            before = as_id(before, where="prompt_ids", position=count - 2)
         known = self._after_last_id.get(last)
         if known is not None and before in self._seen:
             return known
         node = self.node(self.pipeline.after_prompt(ids))
         sees = self.pipeline.sees
         if sees(before) and sees(last) and self.pipeline.resets([last]) and node.moves is not NO_MOVES:
-            # All other prompts that end in this id, after one that the decoder sees, lead there too.
+            # Any prompt that ends in this id, after an id that the decoder sees, leads to the same node.
             if len(self._seen) >= MAX_PROMPT_ENDS:
                 self._after_last_id.clear()
                 self._seen.clear()
@@ -217,10 +224,10 @@ class Automaton(StreamMachine):
         return self._nodes.setdefault(state, Node(self, state, self._blank, {}))
 
     def _remember(self, node: Node, token_id: int, text: str, after: Node) -> None:
-        # Ids 0 and 1 are kept out of the lists: False and True are equal to them, and have to reach the type check.
+        # Ids 0 and 1 stay out of the lists: as indices False and True equal them, and a bool has to reach the type check.
         is_listed = 1 < token_id < MAX_LISTED_ID
         if is_listed:
-            # So that a look at an id that is remembered elsewhere finds None, and is not out of range.
+            # So that an id whose move is remembered elsewhere has None in the lists, and is not out of their range.
             _grow(self._blank, token_id)
             _grow(self.idle.texts, token_id)
         if node is after is self.idle and is_listed:
@@ -232,25 +239,30 @@ class Automaton(StreamMachine):
             node.moves[token_id] = text, after
 
     def _forget(self) -> None:
-        """Begin again with an empty memory; streams keep the nodes that they stand on."""
+        """Forget all moves outside the idle node's list. Streams keep their nodes."""
         for node in list(self._nodes.values()):
             node.moves.clear()
-        # These two are entered again and again, so they have to stay among those that are emptied.
+        # These two stay in use, so they stay in the table: the next call has to clear their moves too.
         self._nodes = {node.state: node for node in (self.idle, self.start)}
         self._moves_left = MAX_MOVES
         self._after_last_id.clear()
         self._seen.clear()
 
 
+def blank_texts(vocabulary: Vocabulary) -> IdleTexts:
+    """Return a list without texts, as long as the vocabulary says that it is."""
+    return [None] * min(length_hint(vocabulary), MAX_LISTED_ID)
+
+
 def _grow(texts: IdleTexts, token_id: int) -> None:
-    """Make room for an id; by doubling, so that this is O(1) amortised."""
+    """Make room for an id. The list doubles, so this costs O(1) amortised."""
     missing = token_id + 1 - len(texts)
     if missing > 0:
         texts.extend([None] * max(missing, len(texts)))
 
 
 def _weight(value: object) -> int:
-    """Return how many characters and bytes a state holds."""
+    """Return the number of characters and bytes that a state holds."""
     if isinstance(value, tuple):
         return sum(map(_weight, value))
     return len(value) if isinstance(value, (str, bytes)) else 0

@@ -1,8 +1,8 @@
 """
-Two futures of one text: what both begin with is certain.
+Two futures of one text: the text that both begin with is certain.
 
-Where the future decides what a token is (an open byte run may yet be valid or not, a token may yet be the last), a joiner goes
-both ways at once. Each way is a `Branch` with a cursor of its own, so that each alone gives everything out as early as it can.
+A later token may decide what an earlier one becomes: an open byte run ends valid or not, a token is the last or not. Then a
+joiner follows both futures at once. Each is a `Branch` with its own cursor, so that each gives out text as early as possible.
 
 The byte tokens EF BF BD 41 as an example: the first three spell U+FFFD, and an invalid run is U+FFFD for each of its bytes.
 
@@ -24,17 +24,17 @@ class Branch(NamedTuple):
     """One of two futures."""
 
     cursor: Cursor
-    """Where the text stands in it."""
+    """The cursor of the text in this future."""
 
     ahead: tuple[str, ...] = ()
-    """The text that it would give, in pieces."""
+    """The text that this future would give, in pieces."""
 
     out: int = 0
-    """How many characters of that are out."""
+    """Number of characters of the first piece that are out."""
 
     @property
     def rest(self) -> str:
-        """The text that it would give and that is not out."""
+        """The text that this future would give and that is not out yet."""
         return "".join(self.ahead)[self.out :]
 
     def then(self, cursor: Cursor, text: str) -> Branch:
@@ -43,7 +43,7 @@ class Branch(NamedTuple):
 
 
 def agree(one: Branch, two: Branch) -> tuple[str, Branch, Branch]:
-    """Return what two branches both give next, and the branches after it. Once they differ this takes no time."""
+    """Return the text that both branches give next, and the branches after it. After they differ, a call costs O(1)."""
     agreed = ""
     while one.ahead and two.ahead:
         first, second = one.ahead[0], two.ahead[0]
@@ -57,7 +57,7 @@ def agree(one: Branch, two: Branch) -> tuple[str, Branch, Branch]:
 
 
 def _give_out(branch: Branch, length: int) -> Branch:
-    """Count characters as out; pieces that are out altogether are dropped, so that this too is O(1) amortised."""
+    """Count characters as out. A piece that is out altogether is dropped, so memory stays small and the cost O(1) amortised."""
     out = branch.out + length
     if out < len(branch.ahead[0]):
         return branch._replace(out=out)
@@ -66,15 +66,15 @@ def _give_out(branch: Branch, length: int) -> Branch:
 
 def past_border(ahead: str, cursor: Cursor, shown: str, tail: Tail) -> Branch:
     """
-    Return one of two futures as it is after the end of a prompt.
+    Return one of two futures at the end of a prompt, without the prompt's own text.
 
-    Where the future begins with what the prompt alone shows, exactly that is passed over, so that prompt and stream together are
-    the one-shot decode. Where it does not, the prompt's own part of it is left out: no text of a prompt comes out.
+    If the future and ``shown`` begin alike, exactly ``shown`` is left out, so that the decodes of prompt and stream together are
+    the one-shot decode (law 5). If they differ, the future's whole text so far is left out: no text of a prompt comes out.
 
     Args:
         ahead: The text that the future would give.
-        cursor: Where the text stands in it.
-        shown: What would come out if the prompt were all there is.
+        cursor: The cursor of the text in that future.
+        shown: The text that would come out if the prompt were all.
         tail: The rules over joined text.
     """
     if ahead.startswith(shown):

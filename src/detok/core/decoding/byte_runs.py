@@ -1,8 +1,8 @@
 """
-Runs of byte-fallback tokens, exactly as the ByteFallback decoder of ``tokenizers`` has them: all bytes of a run or none.
+Runs of byte-fallback tokens, exactly as the ByteFallback decoder of ``tokenizers`` decodes them: all bytes of a run or none.
 
-A run of byte tokens is one text if all of it is valid UTF-8; one bad byte makes a U+FFFD of *every* byte of the run. So while a
-run is open and still valid, nothing of it is certain but what both futures begin with (see `branches`):
+A run of byte tokens is its text if all of it is valid UTF-8; one bad byte turns *every* byte of the run into U+FFFD. So while a
+run is open and still valid, only the text that both futures begin with is certain (see `branches`):
 
     tokens           given out          why
     <0xE3>           nothing            あ, or U+FFFD
@@ -11,7 +11,7 @@ run is open and still valid, nothing of it is certain but what both futures begi
 
     <0xE3> <0x81>    nothing
     <0xFF>           U+FFFD x 3         the run is invalid, whatever follows
-    <0x41>           U+FFFD             a byte of an invalid run, though it spells "A"
+    <0x41>           U+FFFD             another byte of that run, though 41 is "A"
 
 The eager mode (``byte_fallback="eager"``) is the joiner `joiners.OneAfterAnother`: each character comes out as it is complete.
 """
@@ -32,17 +32,20 @@ class Run(NamedTuple):
     """An open byte run that is still valid."""
 
     pending: bytes
-    """Those of an incomplete character."""
+    """The bytes of an incomplete last character; b"" if there is none."""
 
     valid: Branch
-    """If the run ends valid: its characters."""
+    """The future in which the run ends valid: its characters."""
 
     invalid: Branch
-    """If it does not: one U+FFFD for every byte; one more than there are now if no character is incomplete."""
+    """
+    The future in which it does not: one U+FFFD for each byte so far. If no character is incomplete, there is one more U+FFFD: the
+    run can only become invalid by another byte.
+    """
 
 
 class Broken(NamedTuple):
-    """In a byte run that is already invalid: every byte of it is U+FFFD."""
+    """The state in a byte run that is already invalid: every further byte of it is U+FFFD."""
 
     cursor: Cursor
 
@@ -51,7 +54,7 @@ State = Cursor | Run | Broken
 
 
 class ByteRuns:
-    """Runs of byte tokens. The state: a cursor between runs, `Run` in one that is still valid, `Broken` in one that is not."""
+    """Joins runs of byte tokens. The state: a cursor between runs, `Run` in one that is still valid, else `Broken`."""
 
     def __init__(self, tail: Tail) -> None:
         self.start: State = tail.start
@@ -73,7 +76,7 @@ class ByteRuns:
         run = state if isinstance(state, Run) else Run(b"", Branch(state), self._one_more(Branch(state)))
         decoded = decode_strict(run.pending, bytes([byte]))
         if decoded is None:
-            # After complete characters `invalid` has a U+FFFD for the byte that breaks the run already.
+            # After complete characters `invalid` already has the U+FFFD of this byte.
             broken = self._one_more(run.invalid) if run.pending else run.invalid
             return broken.rest, Broken(broken.cursor)
         text, pending = decoded
@@ -116,7 +119,9 @@ class ByteRuns:
         return held_by_rules(self.finish(state))
 
     def alone(self, token: str) -> str | None:
-        return token if self._tail.is_empty and byte_of(token) is None else None
+        if token.startswith("<0x") and byte_of(token) is not None:
+            return None
+        return token if self._tail.is_empty else self._tail.alone(token)
 
     def resets(self, tokens: Sequence[str]) -> bool:
         return byte_of(tokens[0]) is None and self._tail.resets(tokens[0])

@@ -1,4 +1,12 @@
-"""Clean-up of tokenization spaces: string replacements, in this order, each over the result of the one before."""
+"""
+Clean-up of tokenization spaces: string replacements, each applied to the result of the one before.
+
+The order counts: in ``it ' s`` the rule for a quote between two spaces comes first, and the rule for `` 's`` finds nothing then.
+
+
+>>> clean_up("it ' s , no ?", TRANSFORMERS_CLEANUP)
+"it's, no?"
+"""
 
 from __future__ import annotations
 
@@ -9,14 +17,14 @@ _CONTRACTIONS: Pairs = ((" n't", "n't"), (" 'm", "'m"))
 _ENDINGS: Pairs = ((" 's", "'s"), (" 've", "'ve"), (" 're", "'re"))
 
 WORDPIECE_CLEANUP: Pairs = (*_PUNCTUATION, *_CONTRACTIONS, (" do not", " don't"), *_ENDINGS)
-"""What the WordPiece and CTC decoders of ``tokenizers`` do to each token."""
+"""The replacements of the WordPiece and CTC decoders of ``tokenizers`` (``decoders::wordpiece::cleanup``), within each token."""
 
 TRANSFORMERS_CLEANUP: Pairs = (*_PUNCTUATION, *_CONTRACTIONS, *_ENDINGS)
-"""What ``clean_up_tokenization_spaces`` of ``transformers`` does to the whole text."""
+"""The replacements of ``clean_up_tokenization`` in ``transformers``, over the whole text. It has no rule for "do not"."""
 
 
 def clean_up(text: str, pairs: Pairs) -> str:
-    """Apply the replacements to a text that is complete."""
+    """Apply the replacements to a whole text."""
     for pattern, content in pairs:
         text = text.replace(pattern, content)
     return text

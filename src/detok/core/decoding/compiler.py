@@ -1,8 +1,8 @@
 """
-A decoder's rules compiled to stages, for one choice of options.
+Compiles a decoder's rules to stages, for one choice of options.
 
-Tokens that are still apart go through the *front*, a *joiner* makes one text of them, the *tail* holds the rules over that text.
-This module sorts the rules into the three. Llama's decoder as an example:
+Tokens that are still apart go through the *front*, the *joiner* makes one text of them, and the *tail* has the rules over that
+text. This module sorts the rules into these three. Llama 2's decoder as an example:
 
     rule            while tokens are apart    joins           over joined text
     Replace ▁       EachToken
@@ -10,7 +10,7 @@ This module sorts the rules into the three. Llama's decoder as an example:
     Fuse                                      (already one)   nothing
     Strip 1 left                                              StripText, in a Rewriter
 
-Where a rule has to hold more than the laws would like, a note says so.
+If a rule holds text longer than law 3 allows, a note says so; ``tokenizer.description`` shows the notes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Re
 from .tail import Tail
 from .text_rules import CharRule, StripText, Substitute, TextStage, WholeText
 
-# A pipeline holds stages of many kinds beside each other, and hands each back the states that it gave.
+# A pipeline has stages of many kinds in one tuple, and gives each the states that it returned; mypy cannot follow that.
 AnyTokenStage = TokenStage[Any]
 AnyJoiner = Joiner[Any]
 AnyTextStage = TextStage[Any]
@@ -39,33 +39,33 @@ AnyTextStage = TextStage[Any]
 
 @dataclass(slots=True)
 class Stages:
-    """What a decoder's rules became."""
+    """A decoder's rules, compiled."""
 
     front: tuple[AnyTokenStage, ...] = ()
     joiner: AnyJoiner = field(init=False)
     spell: Callable[[str], Token] = str
-    """Turns text that is no piece of the vocabulary into a token."""
+    """Makes a token of text that is not in the vocabulary, such as U+FFFD for an unknown id."""
 
     skipped: Token | None = None
-    """What a skipped special is to the stages: nothing at all, or a token without text that counts as one."""
+    """The token that a skipped special is for the stages. None: they do not see it. An empty token may still be the first one."""
 
     specials_are_text: bool = False
-    """A special that is not skipped is its text, whatever its bytes are."""
+    """Whether a special that is not skipped is its text, even if the piece has bytes."""
 
     byte_tokens: bool = False
-    """A token of the form ``<0xHH>`` is a byte before the tokens are joined."""
+    """Whether a token ``<0xHH>`` becomes a byte already in the front."""
 
     notes: list[str] = field(default_factory=list)
-    """What is held longer than the laws would like, and why, for people."""
+    """For people: the text that is held longer than law 3 allows, and why."""
 
 
 def compile_rules(rules: Sequence[Rule], options: DecodeOptions) -> Stages:
     """
-    Compile rules, flat and in order.
+    Compile a decoder's rules to stages.
 
     Args:
-        rules: What the decoder says.
-        options: With `clean_up_tokenization_spaces` decided.
+        rules: The decoder's rules in order; a sequence of decoders is flattened.
+        options: The options. `clean_up_tokenization_spaces` is True or False, no longer None.
     """
     compiler = _Compiler(eager=options.byte_fallback == "eager")
     stages = compiler.stages
@@ -91,7 +91,7 @@ def compile_rules(rules: Sequence[Rule], options: DecodeOptions) -> Stages:
 
 @dataclass(frozen=True, slots=True)
 class _Joins:
-    """What a rule becomes that makes one text of the tokens: a joiner, and perhaps a stage before it."""
+    """A rule that makes one text of the tokens: a joiner, and perhaps stages before it."""
 
     joiner: Callable[[Tail], AnyJoiner]
     front: tuple[AnyTokenStage, ...] = ()
@@ -105,11 +105,11 @@ class _Compiler:
 
     def over_tokens(self, rule: Rule, *, is_last: bool) -> AnyTokenStage | _Joins:
         """
-        Return what a rule becomes while tokens are apart.
+        Compile a rule that is applied while tokens are apart.
 
         Args:
-            rule: What the decoder says.
-            is_last: No other rule looks at single tokens after this one.
+            rule: The rule.
+            is_last: Whether no rule after this one looks at single tokens.
         """
         match rule:
             case kinds.OneToken():
@@ -139,7 +139,7 @@ class _Compiler:
                 assert_never(rule)
 
     def _pieces(self, rule: kinds.RawBytes | kinds.SentencePiece) -> _Joins:
-        """Compile a format whose pieces are no tokens of ``tokenizers``: they join at once."""
+        """Compile a format that ``tokenizers`` does not have. Its pieces are joined at once."""
         if isinstance(rule, kinds.SentencePiece):
             self.stages.skipped, self.stages.specials_are_text = "", True
             strips = rule.add_dummy_prefix or rule.remove_extra_whitespaces
@@ -157,23 +157,23 @@ class _Compiler:
         return _Joins(join.joiner, (FirstToken(rule.first, rule.rest),))
 
     def over_text(self, rules: Sequence[Rule]) -> list[TextRule]:
-        """Return what rules are when the whole text is one token."""
+        """Compile rules that are applied to joined text."""
         found = []
         for rule in rules:
             text_rule = rule.over_text()
             if callable(text_rule):
                 self._notes.append(f"all text is held to the end: {type(rule).__name__} may look at the whole of it")
-            elif not isinstance(text_rule, Sequence):
+            elif not isinstance(text_rule, (list, tuple)):
                 self._notes.append("white space is held until something follows it, since at the end it vanishes")
             found.append(text_rule)
         return found
 
     def compose(self, rules: Sequence[TextRule]) -> list[AnyTextStage]:
-        """Compile neighbouring character rules into one table; the others are stages, or become one."""
+        """Compile neighbouring character rules into one table. A function becomes `WholeText`, and a stage stays."""
         stages: list[AnyTextStage] = []
         waiting: list[CharRule] = []
         for rule in [*rules, None]:
-            if isinstance(rule, Sequence):
+            if isinstance(rule, (list, tuple)):
                 waiting += [one for one in rule if not _does_nothing(one)]
                 continue
             if waiting:
@@ -198,7 +198,7 @@ def _does_nothing(rule: CharRule) -> bool:
 
 
 def _run(rules: Sequence[CharRule], text: str) -> str:
-    """Apply rules to a whole text, one after another."""
+    """Apply rules to a whole text, one after another: `WholeText` does this when their table is too large."""
     for rule in rules:
         state, out = rule.start, []
         for character in text:
@@ -209,7 +209,7 @@ def _run(rules: Sequence[CharRule], text: str) -> str:
 
 
 def _fused(front: Sequence[AnyTokenStage]) -> list[AnyTokenStage]:
-    """Make one of neighbouring stages that give one token for one: streams have less state, and prompts settle sooner."""
+    """Make one stage of neighbours that give one token for one token: with a single stage `Pipeline.resets` knows more."""
     fused: list[AnyTokenStage] = []
     for stage in front:
         before = fused[-1] if fused else None

@@ -1,8 +1,9 @@
 """
-Where tokens become one text: one after another, as bytes, or with a rule for the last one.
+Joiners: they make one text of the tokens.
 
-Runs of byte tokens have a module of their own, `byte_runs`. A joiner holds no state: a state is a plain value that goes in and
-comes out. Bytes of a character that is split over tokens wait in it:
+`OneAfterAnother` joins text and bytes, `LastPiece` has a rule for the last token, and `byte_runs.ByteRuns` joins byte-fallback
+tokens. A joiner has no state of its own: a state is a plain value that goes in and comes out. The bytes of a character that is
+split over tokens wait in it; the euro sign E2 82 AC as an example:
 
 >>> from detok.core.decoding.tail import Tail
 >>> joiner = OneAfterAnother(Tail([]), lambda token: token)
@@ -28,7 +29,7 @@ from .texts import common_prefix
 State = TypeVar("State")
 
 Held = tuple[str | bytes, str]
-"""What is held, for display, and why: one of the reasons below, which the documentation lists."""
+"""The text or bytes that are held, for display, and the reason: one of those below, which docs/guide.md lists."""
 
 NOTHING: Held = ("", "")
 INCOMPLETE = "incomplete character"
@@ -38,7 +39,7 @@ TEXT_RULE = "a rule over the text"
 
 
 class Joiner(Protocol[State]):
-    """Joins tokens into one text and runs it through the tail. Tokens are text, or bytes where the vocabulary has bytes."""
+    """Joins tokens into one text and runs it through the tail. Tokens are text, or bytes if the vocabulary has bytes."""
 
     start: State
     idle: State
@@ -52,33 +53,34 @@ class Joiner(Protocol[State]):
 
     def border(self, state: State, shown: str, /) -> State:
         """
-        Return the state after the end of a prompt, of which no text comes out any more.
+        Return the state at which a stream begins after a prompt: none of the prompt's text comes out of it.
 
         Args:
-            shown: What would come out if the prompt were all there is.
+            state: The state after the last token of the prompt.
+            shown: The text that `finish` gives at that state. The decode of the prompt alone ends with it.
         """
 
     def held(self, state: State, /) -> Held:
-        """Return what is held, and why."""
+        """Return the text or bytes that are held, and the reason."""
 
     def alone(self, token: Any, /) -> str | None:
-        """Return the text of a token that leads from the idle state back to it; None if it does not, or if the tail has rules."""
+        """Return the text of a token that leads from the idle state back to it; None if it does not, or if that is not plain."""
 
     def resets(self, tokens: Sequence[Any], /) -> bool:
-        """Whether the state after these tokens, at least one, is the same whatever came before them."""
+        """Whether the state after these tokens, one or more, does not depend on the tokens before them."""
 
     def bytes_of(self, token: Any, /) -> bytes:
-        """Return the exact bytes that a token is, neither first nor last and whatever its neighbours make of them."""
+        """Return the exact bytes of a token in the middle of a text (law 10). Its neighbours do not count."""
 
 
 class Pending(NamedTuple):
-    """Where bytes stand."""
+    """A text that may end in an incomplete character."""
 
     bytes: bytes
-    """Those of an incomplete character."""
+    """The bytes of the incomplete character; b"" if there is none."""
 
     cursor: Cursor
-    """The place before it."""
+    """The cursor of the text before it."""
 
 
 BytesIn = Callable[[Any], bytes | None]
@@ -89,19 +91,19 @@ def _no_bytes(token: Token) -> None:
 
 
 Invalid = Literal["subpart", "byte", "nothing"]
-"""What bytes that belong to no character become: one U+FFFD a maximal subpart (Unicode 3.9), one U+FFFD a byte, or nothing."""
+"""Invalid bytes become one U+FFFD for each maximal subpart (Unicode 3.9), one U+FFFD for each byte, or nothing."""
 
 _DECODE = {"subpart": decode_lossy, "byte": decode_per_byte, "nothing": decode_ignoring}
 
 
 class OneAfterAnother:
     """
-    Tokens are joined one after another. Where they are bytes, each character is given out as it is complete; a token that is text
-    ends an incomplete character.
+    Joins tokens one after another. If they are bytes, each character comes out once it is complete; a token that is text ends an
+    incomplete character.
 
     Args:
         tail: The rules over joined text.
-        bytes_in: The bytes that a token is; None if it is text, as all are by default.
+        bytes_in: Gives the bytes of a token, or None for a token that is text. By default all tokens are text.
         invalid: What invalid bytes become.
     """
 
@@ -112,6 +114,7 @@ class OneAfterAnother:
         self._bytes_in = bytes_in
         self._invalid = invalid
         self._decode = _DECODE[invalid]
+        self._has_no_rules = tail.is_empty
 
     def feed(self, state: Pending, token: Token) -> tuple[str, Pending]:
         data = self._bytes_in(token)
@@ -121,13 +124,13 @@ class OneAfterAnother:
             text, pending = self._decode(state.bytes, data)
         out, cursor = self._tail.feed(state.cursor, text)
         if self._invalid != "nothing":
-            # Else nothing can be expected of an incomplete character: it may vanish, and any other may come.
+            # With "nothing" an incomplete character may be left out, and then any character may come next.
             more, cursor = self._tail.expect(cursor, pending)
             out += more
         return out, Pending(pending, cursor)
 
     def _replaced(self, pending: bytes) -> str:
-        """Return what an incomplete character becomes that is never completed."""
+        """Return the text that an incomplete character becomes if it is never completed."""
         if not pending or self._invalid == "nothing":
             return ""
         return REPLACEMENT * (len(pending) if self._invalid == "byte" else 1)
@@ -144,19 +147,19 @@ class OneAfterAnother:
         return (held.encode() + state.bytes, INCOMPLETE) if state.bytes else held_by_rules(held)
 
     def alone(self, token: Token) -> str | None:
-        if not self._tail.is_empty:
-            return None
         data = self._bytes_in(token)
-        if data is None:
-            return str(token)
-        text, pending = self._decode(b"", data)
-        return None if pending else text
+        try:
+            text = str(token) if data is None else data.decode()
+        except UnicodeDecodeError:
+            return None
+        return text if self._has_no_rules else self._tail.alone(text)
 
     def resets(self, tokens: Sequence[Token]) -> bool:
         if self._bytes_in(tokens[0]) is None:
-            return self._tail.resets(str(tokens[0]))  # what was open before it has ended
+            return self._tail.resets(str(tokens[0]))  # a token that is text ends an incomplete character
         data = b"".join(takewhile(lambda data: data is not None, map(self._bytes_in, tokens)))  # type: ignore[arg-type]  # as it says
         text, _ = self._decode(b"", data)
+        # U+FFFD is taken out, since whether the first bytes become one depends on the bytes before them.
         return resets(data) and self._tail.resets(text.replace(REPLACEMENT, ""))
 
     def bytes_of(self, token: Token) -> bytes:
@@ -165,7 +168,7 @@ class OneAfterAnother:
 
 
 def byte_token(token: Token) -> bytes | None:
-    """Return the byte that a token ``<0xHH>`` is; None for any other token."""
+    """Return the byte of a token ``<0xHH>``; None for any other token."""
     byte = byte_of(str(token))
     return None if byte is None else bytes([byte])
 
@@ -180,20 +183,25 @@ def held_by_rules(text: str) -> Held:
 
 
 class MayBeLast(NamedTuple):
-    """After a token that may be the last."""
+    """The state after a token that may be the last."""
 
     cursor: Cursor
-    """The place if it is not the last."""
+    """The cursor if it is not the last."""
 
     inner: str
-    """What comes out next if it is not."""
+    """The text that comes out next if it is not."""
 
     last: str
-    """What comes out if it is."""
+    """The text that comes out if it is."""
 
 
 class LastPiece:
-    """Tokens one after another, the last of them written differently (BPEDecoder)."""
+    """
+    Joins tokens one after another, and treats the last one differently (BPEDecoder).
+
+    It follows both futures of a token, and the text that both begin with comes out. With the suffix ``</w>`` as an example: of
+    ``low</w>`` the text "low" is certain, and a space follows if it is not the last token.
+    """
 
     def __init__(self, tail: Tail, inner: Callable[[str], str], last: Callable[[str], str]) -> None:
         self.start = MayBeLast(tail.start, "", tail.finish(tail.start))
@@ -212,7 +220,7 @@ class LastPiece:
         return state.last
 
     def border(self, state: MayBeLast, shown: str) -> MayBeLast:
-        """A space that the prompt's last token has only before another is the stream's."""
+        """The prompt ends, so its last token is not the last of the text. A space that only this adds belongs to the stream."""
         inner = past_border(state.inner, state.cursor, shown, self._tail)
         return MayBeLast(inner.cursor, inner.rest, "")
 

@@ -1,8 +1,8 @@
 """
-Compiled stages in a row: the front for tokens that are still apart, a joiner that makes one text of them, its tail over it.
+Compiled stages in a row: the front for tokens that are apart, the joiner that makes one text of them, its tail for that text.
 
-A pipeline has no state: a state is a plain value that goes in and comes out. Nothing here is fast; moves are remembered in
-`automaton`. A byte-level vocabulary as an example, whose tokens 1 and 2 are the bytes E2 82 and AC:
+A pipeline has no state: a state is a plain value that goes in and comes out. It is written to be read, not to be fast, since
+`automaton` remembers its answers. A vocabulary of bytes as an example, where ids 1 and 2 are the bytes E2 82 and AC of "€":
 
 >>> from detok.core.decoding.rules import RawBytes
 >>> from detok.core.options import DecodeOptions
@@ -18,7 +18,7 @@ A pipeline has no state: a state is a plain value that goes in and comes out. No
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 from ...errors import UnknownTokenId
@@ -26,30 +26,30 @@ from ...ids import as_id
 from ..options import DecodeOptions
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
-from .compiler import AnyTokenStage, compile_rules
+from .compiler import AnyTokenStage, Stages, compile_rules
 from .joiners import Held
 from .rules import Rule, byte_of
 from .stages import Token
 
-# Maximum ids that are looked at together while a prompt is read backwards: no character is longer than four bytes.
+# Maximum ids that are looked at together while a prompt is read backwards: a character has at most four bytes, so four tokens.
 MAX_READ_BACK = 4
 
 
 class State(NamedTuple):
-    """Where a stream stands: all of it, as a plain value."""
+    """The whole state of a stream, as a plain value."""
 
     front: tuple[object, ...]
     joint: object
     after_added: bool = False
-    """The piece before was an added token (kept only if `spaces_between_special_tokens` is False)."""
+    """Whether the token before was an added token. Used with ``spaces_between_special_tokens=False`` only; else always False."""
 
 
 class Pipeline:
     """
     Args:
-        rules: The decoder, flat and in order.
+        rules: The decoder's rules in order; a sequence of decoders is flattened.
         vocabulary: The pieces of the ids.
-        options: With `clean_up_tokenization_spaces` decided.
+        options: The options. `clean_up_tokenization_spaces` is True or False, no longer None.
     """
 
     def __init__(self, rules: Sequence[Rule], vocabulary: Vocabulary, options: DecodeOptions) -> None:
@@ -57,21 +57,26 @@ class Pipeline:
         self.options = options
         stages = compile_rules(rules, options)
         self.notes = tuple(stages.notes)
-        """What is held longer than the laws would like, and why, for people."""
+        """For people: the text that is held longer than law 3 allows, and why."""
         self._front, self._joiner, self._spell = stages.front, stages.joiner, stages.spell
         self._skipped, self._specials_are_text = stages.skipped, stages.specials_are_text
         self._byte_tokens = stages.byte_tokens
+        self.alone = _alone(stages)
+        """
+        Gives the text of a token that leads from the idle state back to it, without making states: nearly all tokens do. None
+        for a token that does not, and where that is not seen at once.
+        """
         self._keeps_border = options.spaces_between_special_tokens is False and not options.skip_special_tokens
         self.start = State(tuple(stage.start for stage in self._front), self._joiner.start)
         self.idle = State(tuple(stage.idle for stage in self._front), self._joiner.idle)
-        """The state in which nothing is held and the beginning is past; nearly all steps lead from it back to it."""
+        """The state in which nothing is held and the first token is past. Nearly all steps lead from it back to it."""
 
     def feed(self, state: State, token_id: int) -> tuple[str, State]:
         """
-        Take one id and return the text that is certain now, and the next state.
+        Take one id; return the text that is certain now, and the next state.
 
         Raises:
-            UnknownTokenId: The id has no piece, and the options ask to be told.
+            UnknownTokenId: The id has no piece (with ``unknown_ids="error"``).
         """
         piece = self.vocabulary.piece(token_id)
         if piece is None:
@@ -87,22 +92,6 @@ class Pipeline:
         if self._skipped is None:
             return "", state
         return self._feed_token(state, self._skipped, added=False)
-
-    def alone(self, piece: Piece) -> str | None:
-        """
-        Return the text of a piece that leads from the idle state back to it, without making states: nearly all pieces do.
-
-        None for a piece that does not, and where that is not seen at once.
-        """
-        if piece.special or (piece.added and self._keeps_border):
-            return None
-        token = _token(piece)
-        for stage in self._front:
-            tokens, state = stage.feed(stage.idle, token)
-            if state != stage.idle or len(tokens) != 1:
-                return None
-            (token,) = tokens
-        return self._joiner.alone(token)
 
     def _feed_token(self, state: State, token: Token, *, added: bool) -> tuple[str, State]:
         """Take one token through all stages."""
@@ -141,18 +130,22 @@ class Pipeline:
 
     def after_prompt(self, prompt_ids: Sequence[SupportsIndex]) -> State:
         """
-        Return the state after a prompt: nothing that the prompt alone decodes to comes out of it.
+        Return the state at which a stream begins after a prompt: none of the prompt's text comes out of it (law 5).
 
-        The prompt is read backwards to an id after which the state is the same whatever came before, and forwards again from
-        there; in ordinary prompts that is the last id or the one before it:
+        The prompt is read backwards to an id that *resets*: the state after it does not depend on the ids before it. From there
+        it is read forwards. In ordinary prompts the last id or the one before it resets. Qwen's vocabulary as an example:
 
             prompt            read backwards     why                                     then forwards
-            … 785 3974        3974, 785          "quick" resets, but it must not be      785, 3974
-                                                 taken for the first of the text
-            … 785 9754 230    230, 9754, 785     a part of a character resets nothing    785, 9754, 230
+            … 785 3974        3974               "quick" resets; it is not the first     785, 3974
+                                                 token, so the id before it is read too
+            … 785 26525 226   226, 26525         226 is the byte 84, the end of 😄:      785, 26525, 226
+                                                 a part of a character does not reset
+
+        A rule that may look at the whole text never resets (a regular expression, say): then the whole prompt is read.
 
         Raises:
-            TokenTypeError, UnknownTokenId: Of one of the ids that are read.
+            TokenTypeError: An id that is read is not an integer.
+            UnknownTokenId: An id that is read has no piece (with ``unknown_ids="error"``).
         """
 
         def id_at(position: int) -> int:
@@ -164,7 +157,7 @@ class Pipeline:
             first -= 1
             if self.sees(id_at(first)):
                 seen = [id_at(first), *seen[: MAX_READ_BACK - 1]]
-        # Begin one id earlier that the decoder sees: else the one that resets would be taken for the first of the text.
+        # Begin one visible id earlier; otherwise the id that resets would be treated as the first of the text.
         while first and not self.sees(id_at(first - 1)):
             first -= 1
         state = self.start
@@ -173,7 +166,7 @@ class Pipeline:
         return state._replace(joint=self._joiner.border(state.joint, self.finish(state)))
 
     def held(self, state: State) -> Held:
-        """Return what is held, and why, for display."""
+        """Return the text or bytes that are held, for display, and the reason."""
         waiting, joint = self._drain(state)
         what, why = self._joiner.held(joint)
         if not waiting:
@@ -182,18 +175,20 @@ class Pipeline:
         return waiting.encode() + rest, why or "a rule over tokens"
 
     def sees(self, token_id: int) -> bool:
-        """Whether the decoder sees this id at all: it has a piece, and is not skipped."""
+        """Whether the decoder sees this id: it has a piece, and is not skipped."""
         piece = self.vocabulary.piece(token_id)
         return piece is not None and not (piece.special and self.options.skip_special_tokens)
 
     def resets(self, token_ids: Sequence[int]) -> bool:
         """
-        Whether the state after these ids is the same whatever came before them, if something did.
+        Whether the state after these ids does not depend on the ids before them, of which the decoder sees at least one.
+
+        False is always safe: a prompt is then read from an earlier id.
 
         Args:
-            token_ids: Ids that the decoder sees, in a row.
+            token_ids: Neighbouring ids that the decoder sees.
         """
-        # Of two stages one may swallow a token, and the other be before its first: then nothing is certain.
+        # One of two stages may leave a token out, and then the other has not had its first token yet.
         if len(self._front) > 1:
             return False
         tokens: list[Token] = []
@@ -204,7 +199,7 @@ class Pipeline:
         return bool(tokens) and self._joiner.resets(tokens)
 
     def token_bytes(self, piece: Piece) -> bytes:
-        """Return the exact bytes of a piece, in the middle of a text and whatever stands beside it (law 10)."""
+        """Return the exact bytes of a piece in the middle of a text. Its neighbours do not count (law 10)."""
         if self._byte_tokens and (byte := byte_of(piece.text)) is not None:
             return bytes([byte])
         return b"".join(map(self._joiner.bytes_of, self._middle(_token(piece))))
@@ -214,6 +209,25 @@ class Pipeline:
         for stage in self._front:
             tokens = tuple(out for token in tokens for out in stage.middle(token))
         return tokens
+
+
+def _alone(stages: Stages) -> Callable[[Token], str | None]:
+    front, alone = stages.front, stages.joiner.alone
+    if not front:
+        return alone
+    rule = front[0].idle_rule() if len(front) == 1 else None
+    if rule is not None:
+        return lambda token: alone(rule(token))
+
+    def through(token: Token) -> str | None:
+        for stage in front:
+            tokens, state = stage.feed(stage.idle, token)
+            if state != stage.idle or len(tokens) != 1:
+                return None
+            (token,) = tokens
+        return alone(token)
+
+    return through
 
 
 def _token(piece: Piece) -> Token:

@@ -1,10 +1,26 @@
 """
-Rules over joined text as one table that gives out each character at the earliest possible moment.
+Rules over joined text as one table, which gives out each character at the earliest possible step.
 
-`Rewriter` composes character rules (clean-up is ten of them in a row) and walks all states that they can reach together.
-For each it finds the longest text that every continuation, the end included, would give: that much is given out on entering
-the state. In the words of automata theory the transducer is made *onward* (Mohri, "Finite-State Transducers in Language and
-Speech Processing", 1997), and this is what proves law 3 for text rules, instead of hoping for it.
+`Rewriter` composes character rules (clean-up is ten of them in a row) and walks all states that they can reach together. For
+each state it finds the longest text that every continuation begins with, the end included: that text comes out when the state is
+entered. The two rules " ." to "." and " ?" to "?" as an example; the rules themselves would hold the space in two places:
+
+    state           reads      gives    then
+    idle            " "        ""       space
+    space           " "        " "      space     the first space is certain, the second may still go
+    space           "."        "."      idle
+    space           "x"        " x"     idle
+    space           the end    " "
+
+Automata theory calls such a transducer *onward* (Mohri, "Finite-State Transducers in Language and Speech Processing", 1997). That
+it is onward proves law 3 for rules over text.
+
+>>> from detok.core.decoding.text_rules import Substitute
+>>> table = Rewriter([Substitute(" .", "."), Substitute(" ?", "?")])
+>>> first, row = table.feed(table.start, "so  ")
+>>> second, row = table.feed(row, "?")
+>>> first, second
+('so ', '?')
 """
 
 from __future__ import annotations
@@ -17,16 +33,17 @@ from ..utf8 import may_begin
 from .text_rules import CharRule, CharState
 from .texts import common_prefix
 
-# A table of more moves than this would cost more to build than early text is worth; the caller holds the text instead.
+# Maximum moves of a table. A larger one costs more to build than early text is worth; the caller then holds text to the end.
 MAX_MOVES = 20_000
 
-# Nor may it take more looks at moves than this to make it early and small, nor its moves more characters of text.
+# Maximum moves that are looked at while a table is made onward and minimal: a bound on the time to load a tokenizer.
 MAX_WORK = 150_000
+# Maximum characters in all moves of a table: a bound on its memory.
 MAX_TEXT = 2_000_000
 
 
 class TooManyStates(Exception):
-    """The rules together reach more states than a table should have."""
+    """The rules together need a table that is larger than the limits here."""
 
 
 class Rewriter:
@@ -37,20 +54,20 @@ class Rewriter:
         rules: In the order in which they are applied.
 
     Raises:
-        TooManyStates: The table would have more than `MAX_MOVES` moves.
+        TooManyStates: The table would exceed `MAX_MOVES`, `MAX_WORK` or `MAX_TEXT`.
     """
 
     def __init__(self, rules: Sequence[CharRule]) -> None:
         first, *others = rules
         composed = _compile([first])
         for rule in others:
-            # One rule at a time: the table so far is small again before the next rule multiplies it.
+            # One rule at a time, so that the table is made minimal before the next rule multiplies its states.
             composed = _compile([composed, rule])
         self.start: int = 0
         self.alphabet = composed.alphabet
         self.ends = composed.ends
         self._moves = composed.moves
-        # Every row goes to the same one on a character that no rule looks at: from there the past no longer matters.
+        # On a character that no rule looks at, every row leads to this one: after it, the text before does not count.
         (self.idle,) = {row for _, row in composed.others}
         self._around = [tuple(out.split(composed.other)) for out, _ in composed.others]
         self._skips = self._around[self.idle] == ("", "")
@@ -58,7 +75,7 @@ class Rewriter:
         self._next_special = re.compile(f"[{special}]").search if special else _nowhere
 
     def feed(self, row: int, text: str) -> tuple[str, int]:
-        """Take text and return what is certain now, and the next row. Time is linear in ``text``."""
+        """Take text; return the text that is certain now, and the next row. Time is linear in ``text``."""
         out: list[str] = []
         at, end = 0, len(text)
         while at < end:
@@ -83,20 +100,20 @@ class Rewriter:
 
     def expect(self, row: int, pending: bytes) -> str:
         """
-        Return what is certain to come out first if the next character begins with the bytes ``pending``, or is U+FFFD.
+        Return the text that comes out first if the next character begins with the bytes ``pending`` or is U+FFFD.
 
-        An incomplete character already excludes most others: after a space, the byte E3 cannot become a full stop.
+        The first bytes of a character exclude most others: E3 after a space never becomes a full stop.
         """
         outcomes = [self._around[row][0]]
         outcomes += [out for symbol, (out, _) in self._moves[row].items() if may_begin(pending, symbol)]
         return common_prefix(outcomes)
 
     def finish(self, row: int) -> str:
-        """Return what comes out at the end of the text."""
+        """Return the text that comes out at the end."""
         return self.ends[row]
 
     def resets(self, text: str) -> bool:
-        """Whether the row after ``text`` is the same whatever stood before it: it has a character that no rule looks at."""
+        """Whether the row after ``text`` does not depend on the text before it: it has a character that no rule looks at."""
         return not self.alphabet.issuperset(text)
 
 
@@ -105,12 +122,12 @@ Moves = list[dict[str, tuple[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A composed rule, onward and as small as it can be: a rule over characters itself. Row 0 is the start."""
+    """A composed rule, onward and minimal. It is a `CharRule` itself, so it can be composed again. Row 0 is the start."""
 
     alphabet: frozenset[str]
     writes: frozenset[str]
     other: str
-    """A character that no rule looks at or writes; it stands for all that no rule looks at."""
+    """A character that no rule looks at or writes. In moves it represents all characters that no rule looks at."""
 
     moves: Moves
     others: list[tuple[str, int]]
@@ -140,7 +157,7 @@ def _compile(rules: Sequence[CharRule]) -> _Table:
 
 
 def _explore(rules: Sequence[CharRule], symbols: Sequence[str]) -> tuple[Moves, list[str]]:
-    """All rows that can be reached from the start, in the order in which they are found, and what each gives at the end."""
+    """Return all rows that the start leads to, in the order in which they are found, and the text that each gives at the end."""
     start = tuple(rule.start for rule in rules)
     numbers: dict[tuple[CharState, ...], int] = {start: 0}
     queue = [start]
@@ -162,7 +179,7 @@ def _explore(rules: Sequence[CharRule], symbols: Sequence[str]) -> tuple[Moves, 
 
 
 def _feed(rules: Sequence[CharRule], states: Sequence[CharState], text: str) -> tuple[str, tuple[CharState, ...]]:
-    """Run characters through all rules in a row."""
+    """Run characters through all rules in a row; return the text that comes out, and the next states."""
     after: list[CharState] = []
     for rule, state in zip(rules, states, strict=True):
         out = ""
@@ -175,7 +192,7 @@ def _feed(rules: Sequence[CharRule], states: Sequence[CharState], text: str) -> 
 
 
 def _finish(rules: Sequence[CharRule], states: Sequence[CharState]) -> str:
-    """End all rules in a row: what one gives at its end is still fed to the next."""
+    """End all rules in a row, and return the text that comes out. The last text of one rule is still fed to the next."""
     text = ""
     for rule, state in zip(rules, states, strict=True):
         out, (state,) = _feed([rule], [state], text)
@@ -185,14 +202,14 @@ def _finish(rules: Sequence[CharRule], states: Sequence[CharState]) -> str:
 
 def _hasten(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
     """
-    Give everything out as early as it is certain.
+    Make the table onward: each text comes out as early as it is certain.
 
-    For each row, what is certain is the longest text that every way on from it begins with: the greatest fixed point, found by
-    beginning with what the end alone would give and cutting until every move agrees. The start gives nothing, since a stream
-    says nothing before its first id.
+    The certain text of a row is the longest text that every continuation from it begins with. This is a greatest fixed point:
+    begin with the text that the end alone would give, and shorten it until every move agrees. The start gives no text, since a
+    stream gives none before its first id.
 
     Raises:
-        TooManyStates: It takes more than `MAX_WORK`.
+        TooManyStates: It looks at more than `MAX_WORK` moves.
     """
     early = list(ends)
     early[0] = ""
@@ -200,7 +217,7 @@ def _hasten(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
     changed = True
     while changed:
         changed = False
-        # Backwards, since rows that are found later mostly lie further on, and what is certain comes from there.
+        # Backwards: a row's certain text depends on the rows after it, and those were mostly found later.
         for row in range(len(rows) - 1, -1, -1):
             certain = early[row]
             if not certain:
@@ -221,7 +238,7 @@ def _hasten(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
 
 
 def _merge(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
-    """Merge the rows that no continuation can tell apart (Moore's algorithm); the start stays row 0."""
+    """Merge the rows that give equal text for every continuation (Moore's algorithm). The start stays row 0."""
     kinds = [0] * len(rows)
     count = 1
     for _ in range(1 + MAX_WORK // (1 + sum(map(len, rows)))):
@@ -234,7 +251,7 @@ def _merge(rows: Moves, ends: Sequence[str]) -> tuple[Moves, list[str]]:
             break
         count = len(seen)
     else:
-        return rows, list(ends)  # large, and right all the same
+        return rows, list(ends)  # larger than it could be, but right
     firsts = [kinds.index(kind) for kind in range(count)]
     moves = [{symbol: (out, kinds[to]) for symbol, (out, to) in rows[row].items()} for row in firsts]
     return moves, [ends[row] for row in firsts]

@@ -1,13 +1,14 @@
 """
 The kinds of decoder, as values: one class for each decoder type of ``tokenizers`` and for each format beside them.
 
-A decoder maps a list of tokens to a list of tokens; the text is the last list, joined. A class here says what its decoder does
+A decoder maps a list of tokens to a list of tokens; the text is the last list, joined. A class here has one method for each place
+where its decoder can be used:
 
-* to one token: `OneToken.each`, or `FirstDiffers.first` and `rest`, or `BPEDecoder.inner` and `last`;
-* to a text that was joined before: `over_text`.
+* on tokens that are apart: `OneToken.each`, or `FirstDiffers.first` and `rest`, or `BPEDecoder.inner` and `last`;
+* on a text that an earlier decoder joined: `over_text`.
 
-`compiler` turns these into stages. A new decoder that looks at one token alone is a subclass of `OneToken` with its `each`, and
-nothing else: without an `over_text` of its own, text that was joined before it is held to the end, which is always exact.
+`compiler` turns these into stages. A new decoder that looks at one token alone needs a subclass of `OneToken` with `each`, and
+nothing else: by default `over_text` holds joined text to the end, which is slow to show text but always exact.
 
 >>> Strip(" ", start=1, stop=0).each("  a ")
 ' a '
@@ -18,7 +19,9 @@ nothing else: without an `over_text` of its own, text that was joined before it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from _codecs import charmap_build
+from codecs import charmap_decode, charmap_encode
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,10 +29,10 @@ from ..utf8 import REPLACEMENT
 from .cleanup import WORDPIECE_CLEANUP, clean_up
 from .text_rules import CharRule, StripText, Substitute, TextStage, WhiteEnds
 
-TextRule = Sequence[CharRule] | TextStage[Any] | Callable[[str], str]
+TextRule = list[CharRule] | tuple[CharRule, ...] | TextStage[Any] | Callable[[str], str]
 """
-What a decoder is over joined text: rules over characters, which are compiled to a table; a stage; or a function over the whole
-text, for which all of it is held to the end.
+A decoder over joined text, in one of three forms: rules over characters, which `rewriter` compiles to a table; a stage; or a
+function over the whole text, for which all text is held to the end.
 """
 
 
@@ -38,11 +41,11 @@ class OneToken:
     """A decoder that looks at one token alone."""
 
     def each(self, token: str) -> str:
-        """Return what one token becomes."""
+        """Return the text that one token becomes."""
         raise NotImplementedError
 
     def over_text(self) -> TextRule:
-        """Return what the decoder is when the whole text is one token."""
+        """Return the decoder for a list of one token, the joined text."""
         return self.each
 
 
@@ -51,15 +54,15 @@ class FirstDiffers:
     """A decoder that treats the first token unlike all others."""
 
     def first(self, token: str) -> str:
-        """Return what the first token becomes."""
+        """Return the text that the first token becomes."""
         raise NotImplementedError
 
     def rest(self, token: str) -> str:
-        """Return what any other token becomes."""
+        """Return the text that any other token becomes."""
         raise NotImplementedError
 
     def over_text(self) -> TextRule:
-        """Return what the decoder is when the whole text is one token: the first."""
+        """Return the decoder for a list of one token, the joined text. That token is the first."""
         return self.first
 
 
@@ -73,7 +76,7 @@ class ByteLevel:
 
 @dataclass(frozen=True, slots=True)
 class ByteFallback:
-    """A token ``<0xHH>`` is a byte. A run of them is one text if it is valid UTF-8, else one U+FFFD for every byte of the run."""
+    """A token ``<0xHH>`` is a byte. A run of them is its text if all of it is valid UTF-8, else one U+FFFD for each byte."""
 
     def over_text(self) -> TextRule:
         return _whole_byte_token
@@ -81,7 +84,7 @@ class ByteFallback:
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """All tokens become one."""
+    """All tokens become one token."""
 
     def over_text(self) -> TextRule:
         return ()
@@ -115,13 +118,13 @@ class Replace(OneToken):
     pattern: str
     content: str
     regex: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
-    """For a regular expression: the replacement over one text, by the engine of the tokenizer's own library."""
+    """For a regular expression: replaces in one text, by the engine of the tokenizer's own library."""
 
     is_regex: bool = False
 
     def each(self, token: str) -> str:
         if not token:
-            return token  # even a pattern that matches nothing: the library does not look into an empty token
+            return token  # the library does not search in an empty token, not even for an empty pattern
         return token.replace(self.pattern, self.content) if self.regex is None else self.regex(token)
 
     def over_text(self) -> TextRule:
@@ -130,7 +133,7 @@ class Replace(OneToken):
 
 @dataclass(frozen=True, slots=True)
 class Metaspace(FirstDiffers):
-    """``replacement`` is a space; in the first token it is nothing, at every place, unless ``keep_first``."""
+    """Each ``replacement`` becomes a space. In the first token each is removed instead, unless ``keep_first``."""
 
     replacement: str
     keep_first: bool
@@ -144,7 +147,7 @@ class Metaspace(FirstDiffers):
 
 @dataclass(frozen=True, slots=True)
 class WordPiece(FirstDiffers):
-    """Every token but the first loses ``prefix``, or gets a space in front; then clean-up within each token."""
+    """A token after the first loses ``prefix``, or gets a space if it has none. With ``cleanup`` each token is cleaned up."""
 
     prefix: str
     cleanup: bool
@@ -175,7 +178,7 @@ class JoinWithSpaces(FirstDiffers):
 
 @dataclass(frozen=True, slots=True)
 class BPEDecoder:
-    """``suffix`` is a space, in the last token nothing."""
+    """Each ``suffix`` becomes a space. In the last token each is removed instead."""
 
     suffix: str
 
@@ -191,7 +194,11 @@ class BPEDecoder:
 
 @dataclass(frozen=True, slots=True)
 class CTC:
-    """Equal neighbours are one; ``pad_token`` vanishes; with ``cleanup`` clean-up and delimiter to space; empty tokens vanish."""
+    """
+    Of equal neighbours one is kept, ``pad_token`` is removed, and tokens that are empty then are left out.
+
+    With ``cleanup`` each token is cleaned up, and ``word_delimiter_token`` becomes a space.
+    """
 
     pad_token: str
     word_delimiter_token: str
@@ -217,9 +224,9 @@ class RawBytes:
     """
     The pieces are bytes (tiktoken, RWKV). The bytes of all pieces are one text; invalid ones become U+FFFD.
 
-    With ``specials_split`` (Tekken) a special piece, skipped or not, ends an incomplete character and is text of its own.
-    With ``drops_first_space`` (llama.cpp) the first piece, a skipped special too, loses one leading space.
-    With ``drops_invalid`` (ByT5) bytes that belong to no character vanish instead of becoming U+FFFD.
+    With ``specials_split`` (Tekken) a special piece, even a skipped one, ends an incomplete character and is text of its own.
+    With ``drops_first_space`` (llama.cpp) the first piece loses one leading space; a skipped special counts as the first piece.
+    With ``drops_invalid`` (ByT5) bytes that belong to no character are left out.
     """
 
     specials_split: bool = False
@@ -239,10 +246,10 @@ class RawBytes:
 @dataclass(frozen=True, slots=True)
 class SentencePiece:
     """
-    ``DecodeIds`` of SentencePiece: ``▁`` is a space; byte pieces come in runs that any other piece ends; one U+FFFD a bad byte.
+    ``DecodeIds`` of SentencePiece: ``▁`` becomes a space, byte pieces become characters, and each invalid byte is one U+FFFD.
 
-    While there is no text yet, a piece loses one leading ``▁``: the first that has one with ``add_dummy_prefix``, every one with
-    ``remove_extra_whitespaces``. The piece ``unknown`` is shown as ``unknown_surface``, in which a ``▁`` is no space.
+    Until there is text, pieces lose a leading ``▁``: only the first that has one with ``add_dummy_prefix``, every one with
+    ``remove_extra_whitespaces``. The piece ``unknown`` is written as ``unknown_surface``, in which a ``▁`` stays.
     """
 
     add_dummy_prefix: bool
@@ -256,10 +263,10 @@ class SentencePiece:
 
 @dataclass(frozen=True, slots=True)
 class Denormalizer(OneToken):
-    """A function over the whole text that only the tokenizer's own library knows (the denormalizer of SentencePiece)."""
+    """A function over the whole text that only the tokenizer's own library has (the denormalizer of SentencePiece)."""
 
     digest: str
-    """Of what the library made it from."""
+    """A digest of the data that the function is made from: two rules are equal if their digests are."""
 
     apply: Callable[[str], str] = field(compare=False, repr=False)
 
@@ -269,7 +276,7 @@ class Denormalizer(OneToken):
 
 @dataclass(frozen=True, slots=True)
 class StripEnds(OneToken):
-    """The text loses its white space at both ends, as ``str.strip`` does it (CLIPTokenizer of transformers)."""
+    """White space at both ends of the text is removed, as by ``str.strip`` (CLIPTokenizer of transformers)."""
 
     def each(self, token: str) -> str:
         return token.strip()
@@ -279,7 +286,7 @@ class StripEnds(OneToken):
 
 
 Rule = OneToken | FirstDiffers | BPEDecoder | CTC | ByteFallback | ByteLevel | RawBytes | SentencePiece | Fuse
-"""Any kind of decoder. `compiler` has a case for each of these, and mypy fails where one is missing."""
+"""Any kind of decoder. `compiler` has a case for each of these; mypy fails if one is missing."""
 
 
 def byte_of(token: str) -> int | None:
@@ -306,24 +313,27 @@ def _whole_byte_token(text: str) -> str:
 def byte_level_bytes(token: str) -> bytes:
     """Return the bytes of a token written in GPT-2's byte alphabet; a token with any other character is its own UTF-8."""
     try:
-        return bytes(map(_BYTE_OF_CHARACTER.__getitem__, token))
-    except KeyError:
+        return charmap_encode(token, "strict", _BYTES)[0]
+    except UnicodeEncodeError:
         return token.encode()
 
 
 def byte_level_spelling(text: str) -> str:
     """Return the token whose bytes are the UTF-8 of ``text``."""
-    return "".join(map(_CHARACTER_OF_BYTE.__getitem__, text.encode()))
+    return charmap_decode(text.encode(), "strict", _ALPHABET)[0]
 
 
-def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's alphabet: bytes that are visible in Latin-1 stand for themselves, the others are moved to U+0100 and on."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    alphabet = {chr(byte): byte for byte in visible}
-    hidden = [byte for byte in range(0x100) if chr(byte) not in alphabet]
-    alphabet.update({chr(0x100 + place): byte for place, byte in enumerate(hidden)})
-    return alphabet
+def _byte_alphabet() -> str:
+    """
+    Return GPT-2's alphabet: the character of each byte.
+
+    Bytes that are visible in Latin-1 stand for themselves, the others are moved to U+0100 and on, in their order.
+    """
+    visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    hidden = iter(range(0x100, 0x200))
+    return "".join(chr(byte if byte in visible else next(hidden)) for byte in range(0x100))
 
 
-_BYTE_OF_CHARACTER = _byte_alphabet()
-_CHARACTER_OF_BYTE = {byte: character for character, byte in _BYTE_OF_CHARACTER.items()}
+_ALPHABET = _byte_alphabet()
+# The codec of Python's own character maps does this in C: five times as fast as a dictionary.
+_BYTES = charmap_build(_ALPHABET)

@@ -1,8 +1,8 @@
 """
 Rules over tokens that are still apart: one token in, the tokens that are certain out.
 
-A stage holds no state of its own: a state is a plain value that goes in and comes out. So one stage serves any number of
-streams, and a stream can be kept, copied and sent as a value.
+A stage has no state of its own: a state is a plain value that goes in and comes out. So one stage serves any number of streams,
+and a stream can be kept, copied and sent as a value. "First token" as an example, where only the first loses its space:
 
 >>> stage = FirstToken(str.lstrip, lambda token: token)
 >>> first, state = stage.feed(stage.start, " a")
@@ -25,42 +25,47 @@ State = TypeVar("State")
 Token = str | bytes
 """Text; or bytes, in a vocabulary of bytes."""
 
-# A rule for one token. Its argument is text or bytes, as the vocabulary has it; only the rule knows which.
+# A rule for one token. Its argument is text or bytes, depending on the vocabulary; a rule is used with one of the two only.
 EachRule = Callable[[Any], Any]
 
 
 class TokenStage(Generic[State]):
-    """One rule over tokens. What is written here holds for a rule that gives each token at once."""
+    """One rule over tokens. The methods here are those of a rule that gives each token at once and has no state."""
 
     start: State
     idle: State
-    """The state that most tokens leave as it is."""
+    """The state after an ordinary token in the middle of a text; most tokens do not change it."""
 
     def feed(self, state: State, token: Any) -> tuple[tuple[Token, ...], State]:
         """Take one token and return the tokens that are certain now, and the next state."""
         return self.middle(token), state
 
+    def idle_rule(self) -> EachRule | None:
+        """Return what becomes of a token at the idle state, if that is always one token and the state stays."""
+        return None
+
     def finish(self, state: State) -> tuple[Token, ...]:
-        """Return the tokens that were held for the end."""
+        """Return the tokens that are still held, as they are at the end."""
         return ()
 
     def middle(self, token: Any) -> tuple[Token, ...]:
-        """Return what a token gives that is neither the first nor the last, nor equal to its neighbours."""
+        """Return the tokens that ``token`` becomes if it is neither the first nor the last, nor equal to its neighbours."""
         return (token,)
 
     def without_space(self, state: State) -> State:
-        """Return the state in which the next token gets no space in front, and which is else like ``state``."""
+        """Return ``state``, changed so that the next token gets no space in front (`spaces_between_special_tokens`)."""
         return state
 
     def resets(self, token: Any) -> bool:
-        """Whether what follows this token, which is not the first, does not depend on the tokens before it."""
+        """Whether the state after ``token``, which is not the first token, does not depend on the tokens before it."""
         return True
 
 
 class EachToken(TokenStage[None]):
     """A rule that looks at one token alone."""
 
-    start = idle = None
+    start = None
+    idle = None
 
     def __init__(self, each: EachRule) -> None:
         self.each = each
@@ -71,26 +76,30 @@ class EachToken(TokenStage[None]):
             return FirstToken(_both(self.each, stage.first), _both(self.each, stage.rest), spaces=stage.spaces)
         return EachToken(_both(self.each, stage.each))
 
+    def idle_rule(self) -> EachRule:
+        return self.each
+
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.each(token),)
 
 
 class FirstToken(TokenStage[bool]):
     """
-    A rule that treats the first token unlike all others. The state: whether there was a token.
+    A rule that treats the first token differently. The state: whether there was a token.
 
     Args:
         first, rest: The rule for the first token, and for all others.
-        spaces: Whether the difference is a space in front of all but the first.
+        spaces: Whether the difference is a space in front of each token after the first.
     """
 
-    start, idle = False, True
+    start = False
+    idle = True
 
     def __init__(self, first: EachRule, rest: EachRule, *, spaces: bool = False) -> None:
         self.first, self.rest, self.spaces = first, rest, spaces
 
     def then(self, stage: EachToken | FirstToken) -> FirstToken:
-        """Return both stages as one: each gives one token for one, so that the first of one is the first of the other."""
+        """Return both stages as one. Each gives one token for one token, so the first token is the first for both."""
         if isinstance(stage, FirstToken):
             spaces = self.spaces or stage.spaces
             return FirstToken(_both(self.first, stage.first), _both(self.rest, stage.rest), spaces=spaces)
@@ -98,6 +107,9 @@ class FirstToken(TokenStage[bool]):
 
     def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
         return ((self.rest if state else self.first)(token),), True
+
+    def idle_rule(self) -> EachRule:
+        return self.rest
 
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.rest(token),)
@@ -107,7 +119,7 @@ class FirstToken(TokenStage[bool]):
 
 
 class LastToken(TokenStage[str | None]):
-    """A rule that treats the last token unlike all others, before other rules over tokens. The state: the token that is held."""
+    """A rule that treats the last token differently, if other rules over tokens follow. The state: the token that is held."""
 
     start: str | None = None
     idle: str | None = None
@@ -129,7 +141,7 @@ class LastToken(TokenStage[str | None]):
 
 
 class Repeats(TokenStage[str | None]):
-    """A token equal to the one before it vanishes, and so does one that a rule makes empty (CTC). The state: the token before."""
+    """A token equal to the one before is left out, and so is one that a rule makes empty (CTC). The state: the token before."""
 
     start: str | None = None
     idle: str | None = None
@@ -152,12 +164,13 @@ class LeadingSpace(TokenStage[bool]):
     The state: whether there is text.
 
     Args:
-        strips: Whether anything is lost at all.
-        every: Whether every piece loses one until there is text, or only the first that has one.
-        surfaces: Pieces that are shown as something else, literally.
+        strips: Whether pieces lose a ``▁`` at all.
+        every: Whether every piece loses one until there is text, or only the first piece that has one.
+        surfaces: Pieces that are written as another text, literally.
     """
 
-    start, idle = False, True
+    start = False
+    idle = True
 
     def __init__(self, *, strips: bool, every: bool, surfaces: Mapping[str, str] = MappingProxyType({})) -> None:
         self._strips, self._every, self._surfaces = strips, every, surfaces
@@ -167,6 +180,7 @@ class LeadingSpace(TokenStage[bool]):
             return (token,), True
         loses = self._strips and not state and token.startswith("▁")
         text = self._shown(token, token[1:] if loses else token)
+        # A piece "▁" that lost its ``▁`` is no text yet; but unless every piece loses one, the stripping is over.
         return (text,), state or bool(text) or (loses and not self._every)
 
     def _shown(self, token: str, rest: str) -> str:
@@ -181,7 +195,7 @@ class LeadingSpace(TokenStage[bool]):
 
 
 HeldRun = tuple[bytes, tuple[str, ...], int]
-"""An open byte run: the bytes of an incomplete character, the characters so far in pieces, the number of bytes."""
+"""An open byte run: the bytes of an incomplete last character, the characters before it in pieces, the number of bytes in all."""
 
 NO_RUN: HeldRun = (b"", (), 0)
 BROKEN: HeldRun = (b"", (), -1)
@@ -190,14 +204,16 @@ BROKEN: HeldRun = (b"", (), -1)
 
 class HeldRuns(TokenStage[HeldRun]):
     """
-    Runs of byte tokens (ByteFallback) before other rules over tokens, which want to see whole tokens: a valid run becomes one
-    token at its end, an invalid one a U+FFFD for each byte. Where no such rules follow, `byte_runs.ByteRuns` says more, earlier.
+    Runs of byte tokens (ByteFallback), if other rules over tokens follow: those need whole tokens. So a valid run becomes one
+    token when it ends, and an invalid run a token U+FFFD for each byte. Without such rules `byte_runs.ByteRuns` is used, which
+    gives text earlier.
 
     Args:
-        eager: Give out each character as a token of its own; then only bad bytes are U+FFFD.
+        eager: Give each character as a token once it is complete; then only invalid bytes become U+FFFD.
     """
 
-    start = idle = NO_RUN
+    start = NO_RUN
+    idle = NO_RUN
 
     def __init__(self, *, eager: bool) -> None:
         self._eager = eager

@@ -1,11 +1,10 @@
 """
 The tail of a pipeline: the rules over joined text, in a row, and the text that must not come out twice.
 
-A `Cursor` says where a text stands in these rules, as a plain value: the states of the rules, and ``shown``, text that the rules
-are still going to give although it is out already. There are two reasons for that, and one mechanism for both: text that a
-prompt's own decode has shown (law 5), and text that was certain before the rules could say it. An incomplete character is such
-a case: with clean-up, a space is held since a full stop may follow, but after the byte E3 none can follow, so the space is given
-out and passed over later:
+A `Cursor` is the state of a text in these rules, as a plain value: the states of the rules, and ``shown``, text that is out
+although the rules are still going to give it. Text is out early for two reasons: the decode of a prompt ended with it (law 5), or
+it was certain before the rules could know. An incomplete character is the second case. With clean-up, a space is held since a
+full stop may follow. After the byte E3 none can follow, so the space comes out, and is left out when the rules give it:
 
     bytes in      held        given out     why
     20 (space)    " "         ""            " ." would become "."
@@ -23,19 +22,19 @@ from .texts import common_prefix
 
 
 class Cursor(NamedTuple):
-    """Where a text stands in the rules over it."""
+    """The state of a text in the rules over it."""
 
     states: tuple[object, ...]
     shown: str = ""
-    """Text that is out already although the rules are still going to give it."""
+    """Text that is out already, although the rules are still going to give it."""
 
     def passing_over(self, text: str) -> Cursor:
-        """Return the same place, with ``text``, which would come out next, counted as shown."""
+        """Return this cursor with ``text``, which would come out next, counted as shown."""
         return Cursor(self.states, self.shown + text) if text else self
 
 
 class Tail:
-    """Rules over joined text, in a row; most decoders have none."""
+    """Rules over joined text, in a row. Most decoders have none."""
 
     def __init__(self, stages: Sequence[TextStage[Any]]) -> None:
         self._stages = tuple(stages)
@@ -44,7 +43,7 @@ class Tail:
         self.is_empty = not stages
 
     def feed(self, cursor: Cursor, text: str) -> tuple[str, Cursor]:
-        """Take text and return what is certain now."""
+        """Take text; return the text that is certain now, and the next cursor."""
         if self.is_empty and not cursor.shown:
             return text, cursor
         states = []
@@ -55,12 +54,20 @@ class Tail:
         return text, Cursor(tuple(states), shown)
 
     def expect(self, cursor: Cursor, pending: bytes) -> tuple[str, Cursor]:
-        """Return what is certain now if the next character begins with ``pending``, or is U+FFFD."""
+        """Return the text that is certain if the next character begins with the bytes ``pending`` or is U+FFFD; and a cursor."""
         if not pending or len(self._stages) != 1:
             return "", cursor
         certain = self._stages[0].expect(cursor.states[0], pending)
         text, _ = _unseen(certain, cursor.shown)
         return text, cursor._replace(shown=certain) if text else cursor
+
+    def alone(self, text: str) -> str | None:
+        """Return what comes out of text that leads from the idle cursor back to it; None if it does not."""
+        for stage in self._stages:
+            text, state = stage.feed(stage.idle, text)
+            if state != stage.idle:
+                return None
+        return text
 
     def finish(self, cursor: Cursor) -> str:
         """Return the rest of the text."""
@@ -71,13 +78,13 @@ class Tail:
         return _unseen(text, cursor.shown)[0]
 
     def resets(self, text: str) -> bool:
-        """Whether the cursor after ``text`` is the same whatever stood before it."""
-        # A character that a stage does not look at passes it unchanged, so one such for all of them resets all.
+        """Whether the cursor after ``text`` does not depend on the text before it."""
+        # A character that a stage does not look at passes through it unchanged; so one that no stage looks at resets them all.
         return self.is_empty or any(all(stage.resets(one) for stage in self._stages) for one in set(text))
 
 
 def _unseen(text: str, shown: str) -> tuple[str, str]:
-    """Return the part of ``text`` that was not shown, and what is still to be passed over; a difference ends the passing over."""
+    """Return the part of ``text`` that was not shown, and the rest of ``shown``; where the two differ, nothing more was shown."""
     if not shown:
         return text, ""
     common = len(common_prefix([text, shown]))

@@ -1,9 +1,10 @@
 """
 Rules over joined text.
 
-A rule over characters (`CharRule`) says what it does with one character, and at the end; it is written to be read, and
-`rewriter.Rewriter` composes several into one table that gives text out as early as possible. What no table can hold is a
-`TextStage` of its own: white space at both ends (`WhiteEnds`), and any function that may look at the whole text (`WholeText`).
+A rule over characters (`CharRule`) takes one character at a time. It is written to be read, not to be fast or early:
+`rewriter.Rewriter` composes several into one table that gives out text as early as possible. Two rules need more states than a
+table can have, and are a `TextStage` of their own: white space at both ends (`WhiteEnds`), and any function that may look at the
+whole text (`WholeText`).
 
 >>> stage = WhiteEnds()
 >>> first, state = stage.feed(stage.start, "  two  ")
@@ -31,54 +32,57 @@ class TextStage(Protocol[State]):
 
     start: State
     idle: State
-    """The state that most characters leave as it is."""
+    """The state after an ordinary character in the middle of a text; most characters do not change it."""
 
     def feed(self, state: State, text: str, /) -> tuple[str, State]:
-        """Take text and return what is certain now, and the next state."""
+        """Take text; return the text that is certain now, and the next state."""
 
     def finish(self, state: State, /) -> str:
-        """Return what comes out at the end of the text."""
+        """Return the text that comes out at the end."""
 
     def expect(self, state: State, pending: bytes, /) -> str:
-        """Return what is certain to come out first if the next character begins with the bytes ``pending``, or is U+FFFD."""
+        """Return the text that comes out first if the next character begins with the bytes ``pending`` or is U+FFFD."""
 
     def resets(self, text: str, /) -> bool:
-        """Whether the state after ``text`` is the same whatever stood before it."""
+        """Whether the state after ``text`` does not depend on the text before it."""
 
 
 class CharRule(Protocol):
     """
     A rule over the characters of a joined text: a finite-state transducer whose states are plain values.
 
-    On a character outside its ``alphabet`` it gives out what it holds, then that character, and always comes to the same state;
-    the rewriter relies on it.
+    On a character outside its ``alphabet`` it must give out all that it holds, then that character, and go to one state, always
+    the same. The rewriter relies on this: it treats all such characters as one.
     """
 
     @property
     def alphabet(self) -> frozenset[str]:
-        """The characters that this rule looks at; all others are alike to it."""
+        """The characters that this rule looks at. It treats all others alike."""
 
     @property
     def writes(self) -> frozenset[str]:
-        """The characters that this rule may give without having got them."""
+        """The characters that this rule may add to the text."""
 
     @property
     def start(self) -> CharState:
         """The state before the first character."""
 
     def feed(self, state: CharState, character: str) -> tuple[str, CharState]:
-        """Take one character and return what comes out, and the next state."""
+        """Take one character; return the text that comes out, and the next state."""
 
     def finish(self, state: CharState) -> str:
-        """Return what comes out at the end of the text."""
+        """Return the text that comes out at the end."""
 
 
 class Substitute:
     """
-    Replace every occurrence of a string, leftmost first, not overlapping, as ``str.replace`` does.
+    Replaces every occurrence of a string, leftmost first, not overlapping, as ``str.replace`` does.
 
-    The state counts how many characters of the pattern, which is not empty, stand at the end of the text (Knuth, Morris and
-    Pratt).
+    The pattern is not empty. The state is the number of its characters that the text so far ends with (Knuth, Morris and Pratt):
+
+    >>> rule = Substitute("aab", "X")
+    >>> rule.feed(2, "b"), rule.feed(2, "a"), rule.feed(2, "c")
+    (('X', 0), ('a', 2), ('aac', 0))
     """
 
     def __init__(self, pattern: str, content: str) -> None:
@@ -107,7 +111,7 @@ class Substitute:
 
 
 def _borders(pattern: str) -> list[int]:
-    """For each length of a prefix, the length of the longest proper border of it."""
+    """Return, for each length of a prefix of the pattern, the length of its longest border: a proper prefix that is a suffix."""
     borders = [0] * (len(pattern) + 1)
     border = 0
     for length in range(2, len(pattern) + 1):
@@ -121,9 +125,10 @@ def _borders(pattern: str) -> list[int]:
 
 class StripText:
     """
-    Remove up to ``left`` leading and up to ``right`` trailing occurrences of one character.
+    Removes up to ``left`` leading and up to ``right`` trailing occurrences of one character.
 
-    The state counts: up to ``left`` the characters that were removed, beyond it those that may prove to be trailing.
+    The state is a count. Up to ``left`` it counts the leading characters that were removed; what exceeds ``left`` counts the
+    characters that are held, since they are removed if the text ends here.
     """
 
     def __init__(self, character: str, left: int, right: int) -> None:
@@ -144,7 +149,7 @@ class StripText:
 
 
 class WholeText:
-    """A rule that may look at the whole text: all of it is held, and the rule is applied at the end. The state: the text."""
+    """A function that may look at the whole text: all text is held, and the function applied at the end. The state: the text."""
 
     def __init__(self, apply: Callable[[str], str]) -> None:
         self.start: Pieces = ()
@@ -161,14 +166,14 @@ class WholeText:
         return ""  # nothing is certain before the end
 
     def resets(self, text: str) -> bool:
-        return False  # all of the text counts, always
+        return False  # the whole text always counts
 
 
 class WhiteEnds:
     """
-    White space at both ends vanishes, as ``str.strip`` does it.
+    Removes white space at both ends, as ``str.strip`` does.
 
-    The state: None before the first other character, then the white space that may prove to be the end.
+    The state: None before the first other character; then the white space that is held, as it is removed if the text ends here.
     """
 
     def __init__(self) -> None:
@@ -190,13 +195,13 @@ class WhiteEnds:
         return ""
 
     def expect(self, held: Pieces | None, pending: bytes) -> str:
-        """Return the white space that is held, if the character to come cannot be white space."""
+        """Return the white space that is held, unless the next character may be white space."""
         could_be_white = any(may_begin(pending, character) for character in _WHITE_SPACE)
         return "" if held is None or could_be_white else "".join(held)
 
     def resets(self, text: str) -> bool:
-        return bool(text.strip())  # it has a character that stays
+        return bool(text.strip())  # white space before a character that stays is out
 
 
-# White space of more than one byte in UTF-8: no other white space is incomplete at any time.
+# White space of more than one byte in UTF-8: the bytes of an incomplete character never begin a white space of one byte.
 _WHITE_SPACE = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"

@@ -1,4 +1,4 @@
-"""`BatchDecoder`: many requests at once, a whole step of an engine in one call."""
+"""`BatchDecoder`: many requests, with a whole step of an engine in one call."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ from .request import FinishReason, RequestDecoder
 
 
 class Row(NamedTuple):
-    """What a step gave one request. Any tuple of these five fields will do, such as ``zip`` makes of columns."""
+    """The part of an engine's step that belongs to one request. Any tuple of these five fields, in this order, will do."""
 
     request_id: Hashable
+    """The id that the request was opened with."""
+
     token_ids: Iterable[SupportsIndex]
     logprobs: Iterable[Logprob | float | None] | None = None
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
+    """These four are the arguments of `RequestDecoder.feed`."""
 
 
 class OpensRequests(Protocol):
-    """What makes requests: a `Decoder`, such as a `Tokenizer`."""
+    """An object that opens requests: a `Decoder`, such as a `Tokenizer`."""
 
     def request(self, prompt_ids: Iterable[SupportsIndex] = (), *, options: RequestOptions | None = None) -> RequestDecoder: ...
 
 
 class BatchDecoder:
     """
-    A table of open requests, each with options of its own. It belongs to one thread at a time.
+    A table of open requests by id, each with its own options. It belongs to one thread at a time.
+
+    `step` takes a row for each request that got tokens, and returns an output for each row. Its result is that of feeding each
+    row to the `RequestDecoder` of its request. A bad row ends its own request with an error, and no other.
 
     >>> import detok
     >>> tokenizer = detok.load(detok.EMBEDDED)
@@ -44,7 +50,7 @@ class BatchDecoder:
     (True, False)
 
     Args:
-        decoder: Whose ids they are; a `Tokenizer` is one.
+        decoder: The decoder of the ids, such as a `Tokenizer`.
     """
 
     def __init__(self, decoder: OpensRequests) -> None:
@@ -53,14 +59,14 @@ class BatchDecoder:
 
     def open(self, request_id: Hashable, prompt_ids: Iterable[SupportsIndex] = (), options: RequestOptions | None = None) -> None:
         """
-        Begin a request.
+        Open a request.
 
         Args:
-            request_id: What its rows will be known by: an id, or the number of a slot.
+            request_id: Any hashable value that names the request in its rows: an id, or the number of a slot.
             prompt_ids, options: As ``tokenizer.request`` takes them.
 
         Raises:
-            DuplicateRequest: There is one of this id.
+            DuplicateRequest: A request with this id is open.
             OptionError, MissingExtra, TokenTypeError, UnknownTokenId: As ``tokenizer.request``.
         """
         if request_id in self._requests:
@@ -69,11 +75,11 @@ class BatchDecoder:
 
     def adopt(self, request_id: Hashable, request: RequestDecoder) -> None:
         """
-        Take a request that was begun elsewhere, as ``tokenizer.restore_request`` gives it. It is fed here alone from now on.
+        Add a request that was opened elsewhere, by ``tokenizer.restore_request`` for example. Feed it only here from now on.
 
         Raises:
-            DuplicateRequest: There is one of this id.
-            RequestFinished: It has ended.
+            DuplicateRequest: A request with this id is open.
+            RequestFinished: The request has ended.
         """
         if request_id in self._requests:
             raise DuplicateRequest(request_id)
@@ -83,20 +89,21 @@ class BatchDecoder:
 
     def step(self, rows: Iterable[Row | tuple[Any, ...]]) -> list[RequestOutput]:
         """
-        Take what a step gave each request, and return an output for each row, in order.
+        Take the rows of one step of the engine, and return an output for each, in order.
 
-        A request that ends leaves the table. A row that is refused fails alone: its output has the `error`, all that was held,
-        and ``finish_reason="error"``, and its request has ended.
+        A request that ends leaves the table. A row that is refused (a bad id, an unknown request) fails alone: its output has
+        ``finish_reason="error"``, the `error`, and all text that was held, and its request has ended.
 
         Args:
-            rows: Each a `Row`, or a tuple of its five fields.
+            rows: A `Row`, or a tuple of its five fields, for each request that got tokens. A request may have several rows.
         """
         requests = self._requests
         outputs: list[RequestOutput] = []
         add = outputs.append
         for request_id, token_ids, logprobs, finish_reason, stop_reason in rows:
             if logprobs is None and finish_reason is None and type(token_ids) is list:
-                # The usual row, as in `RequestDecoder.feed`: the `try` covers the look-ups alone.
+                # The usual row, as in `RequestDecoder.feed`. The `try` covers only the look-ups, so that an error after a change
+                # of state is never taken for an unusual row, whose tokens would then count twice.
                 try:
                     request = requests[request_id]
                     (token_id,) = token_ids
@@ -114,11 +121,11 @@ class BatchDecoder:
         return outputs
 
     def _row(self, request_id: Hashable, token_ids: Any, logprobs: Any, finish_reason: Any, stop_reason: Any) -> RequestOutput:
-        """Take a row that is not a usual one, or not yet."""
+        """Take any row, and return its output."""
         try:
             request = self._requests.get(request_id)
         except TypeError:
-            request = None  # what has no hash is the id of no request
+            request = None  # a value without a hash is not the id of a request
         if request is None:
             return RequestOutput.failed(UnknownRequest(request_id))
         output = self._fed(request, token_ids, logprobs, finish_reason, stop_reason)
@@ -127,16 +134,16 @@ class BatchDecoder:
         return output
 
     def _fed(self, request: RequestDecoder, *row: Any) -> RequestOutput:
-        """Return what a request gives for a row; if the row is refused, all that the request held, and the error."""
+        """Return the output of a request for a row; if the row is refused, the error and all text that was held."""
         try:
             return request.feed(*row)
         except DetokError as error:
-            refused: DetokError = error  # and the request is as before
-        except Exception as error:  # a fault of detok's own, or of a foreign tokenizer: the request's state is not to be trusted
+            refused: DetokError = error  # the request is unchanged, so it can still give its held text
+        except Exception as error:  # a bug of detok or of a foreign tokenizer: do not trust the request's state
             return RequestOutput.failed(error)
         try:
             output = request.finish("error")
-        except Exception:  # a pattern again, that took too long
+        except Exception:  # a pattern that takes too long may do so again
             return RequestOutput.failed(refused)
         output.finish_reason, output.error = "error", refused
         return output
@@ -145,24 +152,28 @@ class BatchDecoder:
         self, request_id: Hashable, finish_reason: FinishReason = "stop", stop_reason: str | int | None = None
     ) -> RequestOutput:
         """
-        End a request and return all that is still due.
+        End a request, take it out of the table, and return its last output.
+
+        Args:
+            request_id: The id that it was opened with.
+            finish_reason, stop_reason: As `RequestDecoder.finish` takes them.
 
         Raises:
-            UnknownRequest: None of this id is open.
-            OptionError, StopRegexTimeout: As `RequestDecoder.finish`; the request has ended.
+            UnknownRequest: No request with this id is open.
+            OptionError, StopRegexTimeout: As `RequestDecoder.finish`. The request has left the table.
         """
         return self.release(request_id).finish(finish_reason, stop_reason)
 
     def abort(self, request_id: Hashable) -> RequestOutput:
-        """End a request that nobody wants any more. Errors as `close`."""
+        """End a request that nobody wants any more, with the reason "abort". Errors as `close`."""
         return self.close(request_id, "abort")
 
     def release(self, request_id: Hashable) -> RequestDecoder:
         """
-        Let go of a request and return it: to be kept as a snapshot, or fed elsewhere.
+        Take a request out of the table and return it, still open: to take a snapshot, or to feed it elsewhere.
 
         Raises:
-            UnknownRequest: None of this id is open.
+            UnknownRequest: No request with this id is open.
         """
         request = self.request(request_id)
         del self._requests[request_id]
@@ -170,10 +181,10 @@ class BatchDecoder:
 
     def request(self, request_id: Hashable) -> RequestDecoder:
         """
-        Return an open request, to be looked at and not to be fed.
+        Return an open request, to read its state. Feed it by `step` only.
 
         Raises:
-            UnknownRequest: None of this id is open.
+            UnknownRequest: No request with this id is open.
         """
         request = self._requests.get(request_id)
         if request is None:

@@ -1,4 +1,4 @@
-"""What all requests of equal options share: the options, worked out for one decoder, and what usual tokens do."""
+"""The options of a request, compiled for one decoder. All requests with equal options share one `CompiledRequest`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ NO_SEARCH = SearchState(None)
 
 class CompiledRequest:
     """
-    Options of a request, worked out for one decoder.
+    Options of a request, compiled for one decoder. Immutable, so any number of requests and threads share one.
 
     Args:
-        options: What was asked for.
-        vocabulary: The decoder's.
-        machine: Gives what moves streams for a choice of decoding options.
+        options: The options.
+        vocabulary: The vocabulary of the decoder.
+        machine: Gives the machine that moves streams, for a choice of decoding options.
         token_bytes: Gives the exact bytes of an id.
-        eos_token_ids: The ids that end an answer, as far as the decoder knows.
-        fingerprint: Gives the decoder's fingerprint; asked for when a snapshot is taken.
-        places: Those of the decoder.
+        eos_token_ids: The ids that end an answer, as far as the decoder knows them.
+        fingerprint: Gives the decoder's fingerprint; called when a snapshot is taken.
+        places: The places of the decoder.
 
     Raises:
         OptionError, MissingExtra: As `StopRegex`.
@@ -66,15 +66,15 @@ class CompiledRequest:
         self.stop_ids = frozenset(options.stop_token_ids)
         eos = eos_token_ids if options.eos_token_ids is None else options.eos_token_ids
         self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)
-        """The ids that end the request."""
+        """The ids that end a request."""
         self.table = options.channels if isinstance(options.channels, ChannelTable) else None
         event_ids: frozenset[int] = frozenset() if self.table is None else self.table.token_ids
         self._facts = TokenFacts(vocabulary, token_bytes, skips_specials=self._decoding.skip_special_tokens, event_ids=event_ids)
         self._has_segments = options.segments or self.table is not None
         self.is_plain = options.detokenize and not patterns and not self._has_segments
-        """Whether a token that is whole characters needs no more than its text."""
+        """Whether a token can be usual: nobody wants more of it than its text, and no pattern is searched for (see `places`)."""
         self.gives_at_once = options.output == "delta" and options.stream_interval == 1
-        """Whether what a step gives is its output."""
+        """Whether each step has an output, with what is new."""
 
     def followers(self) -> tuple[Follower, ...]:
         """Return the followers of a new request."""
@@ -82,11 +82,11 @@ class CompiledRequest:
 
     def follower(self, name: str, plain: Sequence[Any]) -> Follower:
         """
-        Return a follower that stands where another one stood, or at the beginning.
+        Return a new follower, or one with a state from a snapshot.
 
         Args:
-            name: Of its class.
-            plain: What `Follower.plain` gave; empty values for the beginning.
+            name: The name of its class.
+            plain: The state that `Follower.plain` gave; empty values for a new follower.
         """
         if name == LogprobCollector.__name__:
             return LogprobCollector(self._facts, *plain)
@@ -95,14 +95,14 @@ class CompiledRequest:
         return SegmentFollower(self._facts, Segmenter(*segmenter), shows=self.options.segments, splitter=splitter)
 
     def ended_by(self, token_id: int, stop_reason: str | int | None) -> bool:
-        """Whether an engine that ended with "stop" means this last id, whose text is then no part of the answer."""
+        """Whether an engine that ended with "stop" stopped at this last id. Then its text is not part of the answer."""
         if stop_reason is not None:
             return stop_reason == token_id
         piece = self._vocabulary.piece(token_id)
         return token_id in self.ends or (piece is not None and piece.special)
 
     def shown(self, node: Node, token_id: int) -> tuple[str, Node]:
-        """Return the text of a token that stopped the request, special or not, and the node after it."""
+        """Return the text of a token that stopped the request, even a skipped special, and the node after it."""
         piece = self._vocabulary.piece(token_id)
         if piece is not None and piece.special and self._decoding.skip_special_tokens:
             node = self._unskipping.node(node.state)
@@ -110,16 +110,16 @@ class CompiledRequest:
 
     @cached_property
     def _unskipping(self) -> StreamMachine:
-        """The machine that does not skip special tokens. States are the same in both."""
+        """The machine that does not skip special tokens. It has the same states."""
         return self._machine_of(replace(self._decoding, skip_special_tokens=False))
 
     @cached_property
     def envelope(self) -> Envelope:
-        """What every snapshot of such a request has in common."""
+        """The parts that are equal in all snapshots of these requests."""
         return Envelope.of("request", self.options.as_dict(), self._fingerprint())
 
     def check_ids(self, token_ids: Sequence[int]) -> None:
-        """Raise `UnknownTokenId` if the options ask for it and one of the ids has no piece."""
+        """With ``unknown_ids="error"`` raise `UnknownTokenId` if one of the ids has no piece."""
         if self._decoding.unknown_ids == "error":
             for position, token_id in enumerate(token_ids):
                 if self._vocabulary.piece(token_id) is None:

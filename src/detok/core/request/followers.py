@@ -1,8 +1,16 @@
 """
-What goes along with the tokens of a request and adds to its outputs: logprobs, segments, channels.
+Followers: they add logprobs, segments and channels to the outputs of a request.
 
-A `Follower` is told of each token as it comes, of the spans of the tokens once they are decided (see `spans`), and of the text
-that goes out; it answers with fields of the output. The usual request has none.
+A `Follower` is told of three things: each token as it comes (`step`), the span of each token once it is decided (`decide`, see
+`spans`), and each output (`take`), to which it adds its fields. The usual request has no followers. Logprobs for the bytes
+E3 81 82 of "あ", one token each, as an example:
+
+    told                    entries that wait        output of the step
+    step <0xE3>             1
+    step <0x81>             2                        no text, no logprobs
+    step <0x82>             3
+    decide [0, 0, 1]        3, all decided
+    take the text "あ"      0                        logprobs with the strings "", "", "あ"
 """
 
 from __future__ import annotations
@@ -19,42 +27,43 @@ from .logprobs import Logprob, TokenLogprob, TopLogprob
 from .output import RequestOutput
 from .spans import common_length, held_text
 
-# If more characters than this are held, the text of alternatives is approximated by their bytes.
+# Maximum held characters for which the text of an alternative is worked out exactly: that costs time in the length of the held
+# text, for each alternative. Beyond it the bytes of the alternative are decoded by themselves.
 MAX_ADDED_AFTER = 64
 
 NO_LOGPROB = Logprob(None)
 
 AFTER_END = -1
-"""The length of the span of a token after the end."""
+"""In place of the length of a span: the token comes after the end of the text."""
 
 
 class Follower(Protocol):
-    """Goes along with the tokens of a request."""
+    """Adds fields to the outputs of a request, for its tokens."""
 
     def step(self, before: Node, token_id: int, logprob: Logprob) -> None:
-        """Take a token: the stream's node before it, its id, and what the engine says of it."""
+        """Take a token: the stream's node before it, its id, and its logprob."""
 
     def decide(self, lengths: Sequence[int]) -> None:
-        """Take the lengths of the next spans."""
+        """Take the lengths of the next spans: those of the first tokens that have none yet."""
 
     def drop(self, count: int) -> None:
-        """Leave out the last tokens: a stop cut them."""
+        """Leave out the last ``count`` tokens, which a stop cut."""
 
     def pass_end(self, count: int) -> None:
-        """Learn that the last ``count`` tokens come after the end and stay, with ``after_stop="keep"``: no text is theirs."""
+        """Learn that the last ``count`` tokens come after the end of the text (``after_stop="keep"``), so they have no text."""
 
     def take(self, output: RequestOutput) -> None:
-        """Look at the text of an output that is the next one, and add to it what is certain now."""
+        """Read the text of the next output, and add the fields that are certain now."""
 
     def copy(self) -> Follower:
-        """Return another one that stands here too."""
+        """Return an independent follower with the same state."""
 
     def plain(self) -> tuple[object, ...]:
-        """Return where it stands, for a snapshot; `CompiledRequest.follower` makes one of it again."""
+        """Return the state as plain data, from which `CompiledRequest.follower` makes a follower again."""
 
 
 class TokenFacts:
-    """What followers ask of a vocabulary."""
+    """Facts about tokens that followers need: pieces, bytes, and the text that an alternative would add."""
 
     def __init__(
         self, vocabulary: Vocabulary, token_bytes: Callable[[int], bytes], *, skips_specials: bool, event_ids: frozenset[int]
@@ -63,7 +72,7 @@ class TokenFacts:
         self._token_bytes = token_bytes
         self._skips_specials = skips_specials
         self._event_ids = event_ids
-        """Ids that are events among segments although they are not special."""
+        """Ids that are events among the segments although they are not special: delimiters of channels."""
 
     def piece(self, token_id: int) -> Piece | None:
         """Return the piece of an id, or None."""
@@ -74,14 +83,14 @@ class TokenFacts:
         return b"" if self.piece(token_id) is None else self._token_bytes(token_id)
 
     def special(self, token_id: int) -> Special | None:
-        """Return the event of a token, None if it is an ordinary one."""
+        """Return the event of a token; None for an ordinary token."""
         piece = self.piece(token_id)
         if piece is None or not (piece.special or token_id in self._event_ids):
             return None
         return Special(token_id, piece.text)
 
     def added_text(self, before: Node, token_id: int) -> str:
-        """Return what an alternative would have added to the text: whole characters, and a special token as it is written."""
+        """Return the text that an alternative would have added: whole characters, and the surface of a skipped special token."""
         piece = self.piece(token_id)
         if piece is None:
             return ""
@@ -90,21 +99,21 @@ class TokenFacts:
         text, after = before.machine.advance(before, token_id)
         had = held_text(before)
         if len(had) > MAX_ADDED_AFTER:
-            # So much is held in an open byte run alone, where a token is its bytes.
+            # Only an open byte run holds this much, and there a token is its bytes.
             return self.bytes_of(token_id).decode(errors="ignore")
         has = text + held_text(after)
         added = has[common_length(had, has) :]
-        # U+FFFD stands for a part of a character, unless the token says it itself.
+        # A trailing U+FFFD is a part of a character, unless it is in the bytes of the token itself.
         return added if REPLACEMENT.encode() in self.bytes_of(token_id) else added.rstrip(REPLACEMENT)
 
 
 class LogprobCollector:
     """
-    The logprobs of a request: each is given once the token's span is decided and out.
+    Adds logprobs to outputs: an entry for each token, once its span is decided and that part of the text is out.
 
     Args:
-        facts: Of the vocabulary.
-        entries, lengths, text, chars, bytes_: Where another one stood.
+        facts: The facts about tokens.
+        entries, lengths, text, chars, bytes_: The state, as `plain` gives it.
     """
 
     __slots__ = ("_bytes", "_chars", "_entries", "_facts", "_lengths", "_text")
@@ -120,13 +129,15 @@ class LogprobCollector:
     ) -> None:
         self._facts = facts
         self._entries = list(entries)
-        """Not given yet; their strings and offsets are still to come."""
+        """Entries that are not given yet. Their strings and offsets are not set yet."""
         self._lengths = list(lengths)
-        """Of the spans that are decided, from the first entry on."""
+        """The lengths of the decided spans, from the first of these entries on."""
         self._text = text
-        """Text that is out, from the first entry's span on."""
+        """Text that is out, from the span of the first of these entries on."""
         self._chars = chars
+        """Offset of that text in the text of the request, in characters."""
         self._bytes = bytes_
+        """The same in bytes of UTF-8."""
 
     def copy(self) -> LogprobCollector:
         return LogprobCollector(self._facts, *self.plain())
@@ -154,7 +165,7 @@ class LogprobCollector:
         self._lengths += [AFTER_END] * count
 
     def take(self, output: RequestOutput) -> None:
-        """Add the entries whose part of the text is all there; at the end each has what there is of it."""
+        """Add the entries whose part of the text is out. At the end, a part that a stop cut is as much as came out of it."""
         self._text += output.text
         given: list[TokenLogprob] = []
         place = 0
@@ -175,19 +186,19 @@ class LogprobCollector:
 
 
 def _named(entry: TokenLogprob, token: str) -> tuple[TopLogprob, ...]:
-    """Return the alternatives; where the sampled token is among them, it has the same string there: its part of the text."""
+    """Return the alternatives. The sampled token, if it is one of them, has the same string there as in its own entry."""
     return tuple(one._replace(token=token) if one.token_id == entry.token_id else one for one in entry.top)
 
 
 class SegmentFollower:
     """
-    The segments of a request, and its channels if they are asked for.
+    Adds segments to outputs, or channels, which are made from segments, or both.
 
     Args:
-        facts: Of the vocabulary.
+        facts: The facts about tokens.
         segmenter: Cuts the text at special tokens.
-        shows: Whether the segments themselves are asked for.
-        splitter: Splits them into channels, if that is asked for.
+        shows: Whether outputs have segments (option `segments`).
+        splitter: Makes channels of segments; None without the option `channels`.
     """
 
     __slots__ = ("_facts", "_segmenter", "_shows", "_splitter")
@@ -215,10 +226,10 @@ class SegmentFollower:
         self._segmenter.drop(count)
 
     def pass_end(self, count: int) -> None:
-        self._segmenter.drop(count)  # an event after the end of the text has no place in it
+        self._segmenter.drop(count)  # a special token after the end of the text has no place in it
 
     def take(self, output: RequestOutput) -> None:
-        """Add the segments that are certain now, and what of each channel is."""
+        """Add the segments that are certain now, and the new text of each channel."""
         segments = self._segmenter.take(output.text, ends=output.finished)
         if self._shows:
             output.segments = segments

@@ -1,9 +1,18 @@
 """
-Logprobs per token: what an engine says, and what a client gets, with the token's exact bytes and its part of the text.
+Logprobs: `Logprob` comes from the engine; `TokenLogprob` goes to the client, with the token's bytes and its part of the text.
 
-The strings of the tokens are their spans (see `spans`): joined they are the text. So a token that completes no character has
-"" for its string, and the next one the whole character; one that a stop cut, or a special token that is skipped, has what of it
-is in the text. Bytes are those of the token alone (law 10). `detok.logprob_shapes` writes them as OpenAI's API has them.
+The string of a token is its span (see `spans`), so the strings, joined, are the text. A token that completes no character has
+the string "", and the token that completes it has the whole character. A token that a stop cut has the part of it that is in the
+text, and a skipped special token has "". The bytes are those of the token alone (law 10). "Zoë" in the embedded vocabulary as an
+example:
+
+    token    string    bytes    text_offset
+    57       "Z"       5A       0
+    78       "o"       6F       1
+    127      ""        C3       2
+    104      "ë"       AB       2
+
+`detok.logprob_shapes` writes the entries in the two shapes of OpenAI's API.
 """
 
 from __future__ import annotations
@@ -18,42 +27,42 @@ from ...ids import as_id
 
 @dataclass(frozen=True, slots=True)
 class Logprob:
-    """What an engine says of one token."""
+    """The logprob of one token, as an engine gives it."""
 
     logprob: float | None
-    """None where there is none, as for the first token of an echoed prompt."""
+    """The natural logarithm of the probability. None: there is none, as for the first token of an echoed prompt."""
 
     rank: int | None = None
-    """1 for the most likely."""
+    """The rank among all tokens of the vocabulary, 1 for the most likely one; None if the engine does not give it."""
 
     top: Sequence[tuple[int, float]] = ()
-    """The alternatives, the sampled token among them or not: (token id, logprob)."""
+    """The alternatives as pairs (token id, logprob), with or without the sampled token."""
 
 
 class TopLogprob(NamedTuple):
-    """An alternative."""
+    """An alternative to the token of a `TokenLogprob`."""
 
     token_id: int
     logprob: float
     token: str
-    """What it would have added to the text in this place, as far as that is whole characters; of a special token its surface."""
+    """The whole characters that it would have added to the text here; for a special token its surface string."""
 
     bytes: bytes
 
 
 class TokenLogprob(NamedTuple):
-    """A token of the output."""
+    """The logprob of one token of the output."""
 
     token_id: int
     logprob: float | None
     token: str
-    """Its part of the text."""
+    """The part of the text that belongs to the token, often a whole word, "" for a token that completes no character."""
 
     bytes: bytes
-    """Its exact bytes, whatever stands beside it; b"" if the tokenizer has no such id."""
+    """The exact bytes of the token, whatever its neighbours are; b"" if the tokenizer has no such id."""
 
     text_offset: int
-    """Where its part begins in the request's text, in characters."""
+    """Where that part begins in the text of the request, in characters."""
 
     byte_offset: int
     """The same in bytes of UTF-8."""
@@ -64,11 +73,15 @@ class TokenLogprob(NamedTuple):
 
 def as_logprobs(values: Iterable[Any], tokens: int) -> list[Logprob]:
     """
-    Return what an engine says of each token, in plain numbers; a number is a logprob without alternatives.
+    Check an engine's logprobs, and return a `Logprob` for each token. A plain number is one without alternatives.
+
+    Args:
+        values: One number, None or `Logprob` for each token.
+        tokens: Number of tokens.
 
     Raises:
-        OptionError: There are not as many as tokens, or one is neither a number, None nor a `Logprob`.
-        TokenTypeError: An alternative is no token id.
+        OptionError: There are more or fewer values than tokens, or a value is of another type.
+        TokenTypeError: The id of an alternative is not an integer.
     """
     given = _listed(values, "logprobs", "it is a list, with one for each token id")
     if len(given) != tokens:

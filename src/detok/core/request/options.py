@@ -1,4 +1,4 @@
-"""The options of a request, checked once."""
+"""The options of a request, checked once when they are made."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OutputKind = Literal["delta", "cumulative", "final"]
 AfterStop = Literal["cut", "keep"]
 AfterFinish = Literal["error", "ignore"]
 
-# What a stop may hold back is bounded by its length; and all that it may come to has to be remembered at once, or it is found out
-# again and again (`stops.MAX_MOVES`).
+# Maximum characters of a stop. It bounds the text that a stop holds, and keeps all candidates of a long stop within
+# `text_search.MAX_MOVES`: beyond that they would be forgotten and found anew at every token.
 MAX_STOP_LENGTH = 1 << 12
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -26,69 +26,78 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions(DecodeOptions):
     """
-    How ids become text, where the text ends, and how it is given. The names are those of vLLM's SamplingParams.
+    How ids become text, what ends the text, and what outputs contain. The names are those of vLLM's ``SamplingParams``.
 
-    Lists may be given as any iterable; `stop` and `stop_regex` also as one string. They become tuples.
+    A list may be any iterable; `stop` and `stop_regex` may also be one string. They are kept as tuples. Equal options are
+    interchangeable, and they can be a dict's key. ``tokenizer.request`` takes the options as an object, or each by name.
 
     Raises:
-        OptionError: A value is not accepted, or contradicts another.
-        TokenTypeError: A stop token id is no integer.
-        MissingExtra: `stop_regex` without the library ``regex``.
+        OptionError: A value is not accepted, or contradicts another one. The error names the option.
+        TokenTypeError: A stop token id is not an integer.
     """
 
     OF: ClassVar[str] = "a request"
 
     stop: str | Iterable[str] = ()
-    """The text ends before the first of these that completes in it. Literal, in any script, over any number of tokens."""
+    """
+    The text ends before the first of these strings that completes in it, as if it came one character at a time. Of two that
+    complete at one character, the first in the list counts. Any number of literal strings, 1 to 4,096 characters each; one may
+    come in one token or over many.
+    """
 
     stop_regex: str | Iterable[str] = ()
-    """The same for patterns of the library ``regex``: a match counts as soon as it is one, and ``a+`` is one with one a."""
+    """
+    The same for patterns of the library ``regex``. A match ends the text as soon as it is one: ``a+`` stops at the first "a". A
+    match has at most 1,024 characters.
+    """
 
     stop_regex_timeout: float = 0.1
-    """So many seconds one search for one pattern may take before the request fails with `StopRegexTimeout`."""
+    """Maximum seconds of one search for one pattern. A longer one raises `StopRegexTimeout`."""
 
     stop_token_ids: Iterable[int] = ()
-    """The text ends before these ids."""
+    """The text ends before the first of these ids, special or not. The id itself is kept in `RequestOutput.token_ids`."""
 
     eos_token_ids: Iterable[int] | None = None
-    """The text ends before these ids too, and the `stop_reason` is None. None: those that the tokenizer knows."""
+    """The text ends before these ids too, with the `stop_reason` None, as in vLLM. None: ``tokenizer.eos_token_ids``."""
 
     ignore_eos: bool = False
-    """`eos_token_ids` end nothing. An id that is in `stop_token_ids` does all the same."""
+    """True: do not stop at `eos_token_ids`. Ids that `stop_token_ids` lists still stop."""
 
     include_stop_str_in_output: bool = False
-    """The text ends behind what stopped it, string or token, whether that token is special or not."""
+    """True: the text ends after the stop string or stop token, even a special one. Then no text is held for a stop."""
 
     min_tokens: int = 0
-    """What would stop at or before this many tokens does not, then or later."""
+    """Stops are ignored until more than `min_tokens` tokens exist. A stop string that completed earlier never counts."""
 
     max_tokens: int | None = None
-    """After this many tokens the request ends with "length"."""
+    """Maximum tokens. After them the request ends with "length". None: no limit."""
 
     detokenize: bool = True
-    """False: ids pass through and there is no text."""
+    """False: ids pass through, and there is no text. Stop ids and limits still work."""
 
     output: OutputKind = "delta"
     """"delta": what is new since the last output. "cumulative": all so far. "final": one output, at the end."""
 
     stream_interval: int = 1
-    """An output is due with the first token, then with every so many, and at the end."""
+    """Tokens from one output to the next. The first token and the end have an output in any case."""
 
     after_stop: AfterStop = "cut"
-    """"cut": ids behind the one that completed the stop, and their logprobs, are left out. "keep": they stay. The text is the
-    same."""
+    """
+    "cut": ids after the one that completed the stop are left out, and their logprobs too. "keep": they stay in the output. The
+    text is the same.
+    """
 
     after_finish: AfterFinish = "error"
-    """What `feed` does with ids for a finished request: refuses them with `RequestFinished`, or ignores them."""
+    """Ids for a finished request: `feed` raises `RequestFinished` ("error"), or returns an empty output ("ignore")."""
 
     segments: bool = False
-    """Give the text also as segments, with `Special` events for the special tokens between them."""
+    """True: outputs have the text also as segments, with a `Special` event for each special token."""
 
     channels: str | ChannelTable | None = None
-    """Give the text also by channel (`content`, `reasoning`, `tool`): the name of a table in `CHANNEL_TABLES`, or a table."""
+    """Outputs have the text also by channel (content, reasoning, tool): a name in `CHANNEL_TABLES`, or a `ChannelTable`."""
 
     def __post_init__(self) -> None:
-        # Named, since a slotted dataclass is another class than the one that `super()` was compiled for.
+        # Called by name: ``slots=True`` makes a new class, and `super()` without arguments refers to the old one.
         DecodeOptions.__post_init__(self)
         self._set("stop", _texts("stop", self.stop))
         self._set("stop_regex", _texts("stop_regex", self.stop_regex))
@@ -124,11 +133,11 @@ class RequestOptions(DecodeOptions):
 
     @property
     def decoding(self) -> DecodeOptions:
-        """The options that concern the text alone."""
+        """The options of these that decide how ids become text."""
         return DecodeOptions(**{field.name: getattr(self, field.name) for field in fields(DecodeOptions)})
 
     def as_dict(self) -> dict[str, Any]:
-        """The options as plain data, for a snapshot."""
+        """Return the options as plain data, for a snapshot."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, ChannelTable) else None}
 
@@ -152,7 +161,7 @@ def _texts(option: str, value: object) -> tuple[str, ...]:
             )
         if _SURROGATE.search(text):
             _refuse(f"{option}[{position}]", text, "no text has a lone surrogate in it, so it would never be found")
-    # Of subclasses of str, the text.
+    # A subclass of str becomes a plain str, which a snapshot can carry.
     return tuple("".join((text,)) for text in texts)
 
 

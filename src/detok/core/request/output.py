@@ -1,4 +1,4 @@
-"""What a request gives: text, ids, and how it ended; and what gathers the outputs of several steps into one."""
+"""`RequestOutput`: the text and ids of a step, and how a request ended. `OutputCollector` gathers those of several steps."""
 
 from __future__ import annotations
 
@@ -10,50 +10,51 @@ from ...turns.segments import Segment, joined
 from .logprobs import TokenLogprob
 from .options import RequestOptions
 
-# Maximum outputs that are kept apart until they are merged.
+# Maximum outputs that wait unmerged; merging at each step would cost time in the length of the whole text.
 MAX_WAITING = 1 << 10
 
 
 class RequestOutput:
     """
-    What is new since the last output ("delta"), or all so far ("cumulative", "final").
+    One output of a request: the new text and ids ("delta"), or all so far ("cumulative", "final").
 
-    It is true if there is something to pass on. One that is not due (`stream_interval`, "final") is false, and empty.
+    An output is true if there is something to pass on. An output that is not due yet (`stream_interval`, "final") is empty, and
+    false. The outputs of usual tokens are shared by many requests and cannot be changed; ``copy.copy(output)`` can.
     """
 
-    # Rare fields stand in the class: most outputs have but two of their own, and are made in a fifth of the time.
+    # Defaults of rare fields are in the class: most outputs have two fields of their own, and are made in a fifth of the time.
     finish_reason: str | None = None
     """"stop", "length", "abort", "error"; None while the request goes on."""
 
     stop_reason: str | int | None = None
-    """The stop string, pattern or token id that ended it; None for the end of sequence, and for other ends."""
+    """The stop string, pattern or token id that ended the request; None for the end of sequence, and for other ends."""
 
     dropped_token_ids: Sequence[int] = ()
-    """Ids of the last step that come after the end."""
+    """Ids of the last step that come after the end of the text."""
 
     retracted_tokens: int = 0
-    """Number of ids in earlier outputs that come after the end too: an open byte run is decided later than its ids come."""
+    """Number of last ids of earlier outputs that come after the end of the text too: the text of an open byte run was held."""
 
     tokens_kept: int | None = None
-    """At the end: number of ids that the request has in all, up to the one that completed the stop."""
+    """At the end: number of ids of the whole request, up to the one that completed the stop."""
 
     text_end: int | None = None
-    """At the end: number of characters that the request has in all."""
+    """At the end: number of characters of the whole request."""
 
     error: Exception | None = None
-    """With ``finish_reason="error"``: what went wrong."""
+    """The error, with ``finish_reason="error"``."""
 
     logprobs: list[TokenLogprob] | None = None
-    """Of the tokens whose part of the text is out. None if the request has none."""
+    """An entry for each token whose part of the text is out. None if the request has no logprobs."""
 
     segments: list[Segment] | None = None
-    """The text with special tokens as events, if `segments` was asked for."""
+    """The text with special tokens as events (option `segments`)."""
 
     channels: list[ChannelDelta] | None = None
-    """The text by channel, if `channels` was asked for."""
+    """The text by channel (option `channels`)."""
 
     cumulative = False
-    """Whether it stands for all before it."""
+    """Whether this output includes all outputs before it."""
 
     def __init__(self, text: str = "", token_ids: list[int] | None = None) -> None:
         self.text = text
@@ -77,7 +78,7 @@ class RequestOutput:
 
     def coalesce(self, later: RequestOutput) -> RequestOutput:
         """
-        Return one output that says what this one and the next of the same request say, for a consumer that is slow.
+        Return one output with the content of this one and the next, for a slow consumer. Neither is changed.
 
         Args:
             later: The next output of the same request.
@@ -105,18 +106,18 @@ class RequestOutput:
 END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "retracted_tokens", "tokens_kept", "text_end", "error")
 
 BESIDE: Mapping[str, Callable[[list[Any]], list[Any]]] = {"logprobs": list, "segments": joined, "channels": joined_deltas}
-"""The lists that an output may have beside text and ids, each with what makes one list of several in a row."""
+"""The lists that an output may have besides text and ids, each with the function that joins several in a row."""
 
 _FIELDS = ("text", "token_ids", *END_FIELDS, *BESIDE, "cumulative")
 
 
 class SharedOutput(RequestOutput):
     """
-    The output of a usual token. Many requests share it, so it cannot be changed; ``copy.copy`` gives one that can.
+    The output of a usual token. Many requests share it, so it cannot be changed; ``copy.copy`` gives an output that can.
 
     Args:
-        text: What came out.
-        token_ids: What it came of.
+        text: The text that comes out.
+        token_ids: The id, or none.
     """
 
     __slots__ = ("_token_ids",)
@@ -128,7 +129,7 @@ class SharedOutput(RequestOutput):
         object.__setattr__(self, "_token_ids", token_ids)
 
     @property
-    def token_ids(self) -> list[int]:  # type: ignore[override]  # a list of one's own, since this one is shared
+    def token_ids(self) -> list[int]:  # type: ignore[override]  # a new list each time: the caller may change it
         return [*self._token_ids]
 
     def __bool__(self) -> bool:
@@ -146,15 +147,15 @@ class SharedOutput(RequestOutput):
 
 
 NOT_DUE = SharedOutput("")
-"""What a step gives whose text waits for more (`stream_interval`, "final")."""
+"""The output of a step after which no output is due (`stream_interval`, "final")."""
 
 
 def merged(outputs: Sequence[RequestOutput]) -> RequestOutput:
-    """Return one output that says what several in a row say, none of which is cumulative but perhaps the first."""
+    """Return one output with the content of several in a row. Only the first may be cumulative."""
     ids: list[int] = []
     retracted = 0
     for output in outputs:
-        # A stop may cut ids that came in earlier steps; those that are not among these stay to be retracted.
+        # A stop may cut ids of earlier steps. Ids of these outputs are taken out; the others remain to be retracted.
         cut = min(output.retracted_tokens, len(ids))
         retracted += output.retracted_tokens - cut
         del ids[len(ids) - cut :]
@@ -175,10 +176,10 @@ def merged(outputs: Sequence[RequestOutput]) -> RequestOutput:
 
 class OutputCollector:
     """
-    Gathers what each step gives into outputs of the kind that was asked for.
+    Makes the outputs that the options `output` and `stream_interval` ask for from the outputs of single steps.
 
     Args:
-        options: Of them, `output` and `stream_interval`.
+        options: The options of the request.
     """
 
     __slots__ = ("_ids", "_interval", "_kind", "_sent", "_waiting")
@@ -187,14 +188,14 @@ class OutputCollector:
         self._kind = options.output
         self._interval = options.stream_interval
         self._sent = 0
-        """Number of ids that were in outputs."""
+        """Number of ids in the outputs so far."""
         self._ids = 0
-        """Number of ids that came since the last output; in all, if outputs are cumulative."""
+        """Number of ids since the last output; since the beginning, if outputs are cumulative."""
         self._waiting: list[RequestOutput] = []
-        """What came since the last output; in all, if outputs are cumulative."""
+        """The outputs of the steps since the last output; since the beginning, if outputs are cumulative."""
 
     def add(self, new: RequestOutput) -> RequestOutput:
-        """Take what a step gave, and return what is due; an empty output if nothing is."""
+        """Take the output of a step, and return the output that is due; `NOT_DUE` if none is."""
         if self._kind == "delta" and self._interval == 1:
             return new
         self.gather([new])
@@ -203,35 +204,35 @@ class OutputCollector:
         output = merged(self._waiting)
         output.cumulative = self._kind != "delta"
         self._sent = self._ids if output.cumulative else self._sent + self._ids
-        # What is joined is joined once and for all, so that a cumulative output costs no more than its text.
+        # The merged output replaces its parts, so that a cumulative output costs no more than its text.
         self._waiting = [output] if output.cumulative else []
         self._ids = self._ids if output.cumulative else 0
         return output
 
     def gather(self, outputs: Sequence[RequestOutput]) -> None:
-        """Take what steps gave after which no output is due."""
+        """Take the outputs of steps after which none is due."""
         self._waiting += outputs
         self._ids += sum([len(output.token_ids) - output.retracted_tokens for output in outputs])
         if len(self._waiting) > MAX_WAITING:
             self._waiting = [merged(self._waiting)]
 
     def _since_output(self) -> int:
-        """Return how many ids came since the last output."""
+        """Return the number of ids since the last output."""
         return self._ids - (self._sent if self._kind == "cumulative" else 0)
 
     def until_due(self) -> int:
-        """Return how many more ids it takes at least until an output is due."""
+        """Return the least number of further ids until an output is due."""
         if self._kind == "final":
             return MAX_WAITING
         return (self._interval if self._sent else 1) - self._since_output()
 
     def plain(self) -> tuple[Any, ...]:
-        """Return what `restore` takes."""
+        """Return the arguments of `restore`."""
         one = merged(self._waiting) if self._waiting else RequestOutput()
         return (self._sent, self._ids, one.text, one.token_ids, *(getattr(one, name) for name in BESIDE))
 
     def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Sequence[Any] | None) -> None:
-        """Stand where another one stood."""
+        """Take over the state of another collector."""
         self._sent, self._ids = sent, ids
         one = RequestOutput(text, list(token_ids))
         for name, values in zip(BESIDE, beside, strict=True):

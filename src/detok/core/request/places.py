@@ -1,9 +1,9 @@
 """
-What usual tokens do, remembered: where each leads from a place, and the output that it gives.
+Places: they remember the output of each usual token, so that it costs a request one look-up.
 
-A `Place` is where a stream and its search for stop strings stand, together, in a request that certain ids end. What a token does
-at a place is a fact, the same for all requests. So the whole answer is kept, output object and all, and a usual token of a
-request is one look-up. With the stop "END" as an example:
+A `Place` is a node of the stream, a candidate of the search for stop strings, and the ids that end the request. These three
+decide the effect of a token, the same for all requests. So the place remembers the finished output object, and where the token
+leads. With the stop "END" as an example:
 
     place                   token     output        next place
     idle, nothing found     "The"     "The"         idle, nothing found
@@ -11,8 +11,8 @@ request is one look-up. With the stop "END" as an example:
     idle, "E"               "nd"      "End"         idle, nothing found
     idle, "E"               "ND"      not usual: a stop completes, so `RequestDecoder` takes the long way
 
-A move is made of the moves that `Node` and `Candidate` remember, so no stop completes in one, and no id that ends the request is
-among them.
+A *move* is such a row. It is made of a move of the `Node` and a move of the `Candidate`, so no stop completes in it. Ids that end
+the request have no move.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..decoding.automaton import NO_MOVES, Node
 from .output import SharedOutput
 from .stop_search import StopSearch
 
-# Maximum places and moves that are remembered together: about 40 MB if all are used; then the memory begins again.
+# Maximum places and moves that are remembered together: about 40 MB if all are used. Then all are forgotten and found anew.
 MAX_REMEMBERED = 1 << 17
 
 
 class Place:
-    """Where a stream and its search stand, in a request that ends with certain ids."""
+    """A node of the stream and a candidate of the search, in requests that the same ids end."""
 
     __slots__ = ("candidate", "ends", "is_idle", "moves", "node")
 
@@ -40,25 +40,25 @@ class Place:
 
 
 Moves = dict[int, "Move"]
-"""What tokens do at a place, by id."""
+"""The moves from a place, by token id."""
 
 Move = tuple[SharedOutput, Moves, Place, str, int]
 """
-What a token does at a place: the output, the moves of the next place, that place, the text before the search for stops held some
-of it back, and the length of the output's text.
+The effect of a token at a place: the output, the moves of the next place, the next place, the text that the token made certain
+(of which the search for stops may hold some), and the length of the output's text.
 """
 
 NOWHERE = Place(None, None, frozenset())
-"""The place of a request whose tokens all go the long way: it has no moves."""
+"""The place of a request whose tokens all take the long way. It has no moves."""
 
 
 class Places:
     """
-    All places of a decoder. Requests share them as soon as their options agree in how ids become text, in the stop strings, and
-    in the ids that end them.
+    All places of a decoder. Two requests share places if they agree in the decoding options, the stop strings, and the ids that
+    end them.
 
     Args:
-        limit: Maximum places and moves that are remembered.
+        limit: Maximum places and moves that are remembered together.
     """
 
     def __init__(self, limit: int = MAX_REMEMBERED) -> None:
@@ -66,7 +66,7 @@ class Places:
         self._places: dict[tuple[Node, Candidate | None, frozenset[int]], Place] = {}
 
     def at(self, node: Node, candidate: Candidate | None, ends: frozenset[int]) -> Place:
-        """Return the place, made if it is not there; `NOWHERE` if the node remembers nothing."""
+        """Return the place of these three, a new one if there is none; `NOWHERE` if the node remembers nothing."""
         if node.moves is NO_MOVES:
             return NOWHERE
         place = self._places.get((node, candidate, ends))
@@ -77,12 +77,12 @@ class Places:
 
     def learn(self, place: Place, token_id: int, search: StopSearch | None) -> Move | None:
         """
-        Find out and remember what a token does at a place; None if it is not a usual one.
+        Work out the move of a token at a place, remember it and return it; None if the token is not usual there.
 
         Args:
-            place: Where.
-            token_id: An id that is not among its moves.
-            search: The request's.
+            place: The place.
+            token_id: An id that is not yet among its moves.
+            search: The search of the request for stops.
         """
         if place.node is None or token_id in place.ends:
             return None
@@ -105,9 +105,9 @@ class Places:
         return move
 
     def _spend(self) -> None:
-        """Count something that is about to be remembered; begin again when there is too much."""
+        """Count something that is about to be remembered. If the budget is used up, forget everything first."""
         if self._left <= 0:
-            # Requests keep the places that they stand on.
+            # A request keeps its place, which stays correct: only its moves are forgotten.
             for place in self._places.values():
                 place.moves.clear()
             self._places.clear()
@@ -119,7 +119,7 @@ class Places:
 
 
 def _remembered(node: Node, token_id: int) -> tuple[str, Node] | None:
-    """Return the text of a token and the next node, if the machine remembers them; it is asked once, so that it may."""
+    """Return the text of a token and the next node, if the machine remembers them; it is asked first, if it does not yet."""
     move = _listed(node, token_id) or node.moves.get(token_id)
     if move is None:
         node.machine.advance(node, token_id)

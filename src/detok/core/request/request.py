@@ -1,10 +1,16 @@
 """
-`RequestDecoder`: the ids of one request in, step by step; what its client gets out. Here it is decided what a token does.
+`RequestDecoder`: the ids of one request in, step by step; its outputs out. This module decides what a token does.
 
-Nearly every token is usual: it is whole characters, or the next part of one, no stop completes in it, and nobody wants more than
-text. What it does is one look-up at the *place* where the request stands (see `places`). The moves that were looked up are kept
-in a short list, and everything else is brought up to date from them when it is needed (`_catch_up`). All other tokens go the
-long way (`_take`): the stream's node, the search for stops, the spans of undecided tokens, the followers.
+Nearly every token is *usual*: no stop completes in it, it ends nothing, and nobody wants more of it than its text. Its output is
+one look-up at the *place* of the request (see `places`). The moves that were looked up are kept in a short list, and the rest of
+the state is brought up to date from it when it is needed (`_catch_up`). All other tokens take the long way (`_take`), through the
+node of the stream, the search for stops, the spans of undecided tokens, and the followers. The stop "END" as an example:
+
+    feed     way                          output                               state afterwards
+    "The"    look-up                      "The"                                recent moves: 1
+    " E"     look-up; " E" is held as E   " "                                  recent moves: 2
+    "ND"     no move: catch up, then      "", finish_reason "stop",            ended
+             the long way                 stop_reason "END"
 """
 
 from __future__ import annotations
@@ -28,12 +34,12 @@ from .spans import TokenSpans, Undecided, common_length, held_text
 
 FinishReason = Literal["stop", "length", "abort", "error"]
 
-# Maximum usual tokens that are looked up before all else catches up: what is not yet counted is bounded (law 8).
+# Maximum moves that are kept before the rest of the state catches up, so that memory is bounded (law 8).
 MAX_RECENT = 256
 
 
 def as_end(finish_reason: Any, stop_reason: Any) -> tuple[FinishReason | None, str | int | None]:
-    """Return how an engine says that a request ended, and what stopped it; or raise `OptionError`."""
+    """Check the end that an engine gives, and return it with the stop as a string or a plain int. Raises `OptionError`."""
     if finish_reason is None and stop_reason is None:
         return None, None
     check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
@@ -48,9 +54,13 @@ def as_end(finish_reason: Any, stop_reason: Any) -> tuple[FinishReason | None, s
 
 class RequestDecoder:
     """
-    One request: a stream, where it stops, and what its client is given. Made by ``tokenizer.request()``.
+    One request: a stream with stops, limits and outputs. ``tokenizer.request()`` makes it.
 
-    However the ids are cut into steps, the outputs say the same in all. One request belongs to one thread at a time.
+    Give `feed` the ids of each step of the engine, and pass on each output that is true. An output with a ``finish_reason`` is
+    the last one. If the engine ends the request, say so in `feed`, or call `finish`: held text comes out only then.
+
+    For every split of the ids into steps, the outputs together have the same content. One request belongs to one thread at a
+    time.
 
     >>> import detok
     >>> tokenizer = detok.load(detok.EMBEDDED)
@@ -81,26 +91,26 @@ class RequestDecoder:
     def __init__(self, compiled: CompiledRequest, node: Node) -> None:
         self._compiled = compiled
         self._node = node
-        """Where the stream stands."""
+        """The node of the stream."""
         self._last = node
-        """Where the stream stood when it ended; until then without meaning."""
+        """The node of the stream before the end; not used before then."""
         self._search = compiled.search_start
-        """Where the search for stops stands."""
+        """The state of the search for stops."""
         self._count = 0
-        """Tokens taken."""
+        """Number of tokens taken."""
         self._given = 0
-        """Characters given out."""
+        """Number of characters given out."""
         self._end: End | None = None
         self._spans = TokenSpans()
         self._followers = compiled.followers()
         self._collected = OutputCollector(compiled.options)
         self._gives_at_once = compiled.gives_at_once
         self._recent: list[Move] = []
-        """The moves of usual tokens; what stands above does not know of them yet."""
+        """The moves of usual tokens that the fields above do not include yet."""
         self._stand()
 
     def _stand(self) -> None:
-        """Find the place where this request stands, and how many usual tokens may be looked up from it on."""
+        """Find the place of this request, and the number of usual tokens that may be looked up from there."""
         compiled = self._compiled
         self._place = NOWHERE
         self._room = 0
@@ -112,7 +122,7 @@ class RequestDecoder:
             if not self._gives_at_once:
                 self._room = min(self._room, self._collected.until_due() - 1)
         self._moves = self._place.moves
-        """The moves of the place where the request stands after the recent ones."""
+        """The moves of the place that the recent moves lead to."""
 
     def feed(
         self,
@@ -122,26 +132,26 @@ class RequestDecoder:
         stop_reason: str | int | None = None,
     ) -> RequestOutput:
         """
-        Take the ids of one step, and return what is due now.
+        Take the ids of one step, and return the output that is due; an empty one, which is false, if none is.
 
-        All or nothing: if it raises, the request is as before.
+        All or nothing: if it raises, the request is unchanged.
 
         Args:
-            token_ids: A list, numpy array or any iterable of integers; none at all is fine.
-            logprobs: One for each id; in every step of the request, or in none. A number, None, or a `Logprob`.
-            finish_reason: Why the engine ended the request with this step, if it did. A stop that is found in the text comes
-                before. With "stop", a last id that is special or an end of sequence is taken for what stopped it.
-            stop_reason: What the engine says it was, if it says: an id, or the string.
+            token_ids: A list, numpy array or other iterable of integers. It may be empty.
+            logprobs: A number, None or `Logprob` for each id. Give them in every step of the request, or in none.
+            finish_reason: The reason, if the engine ended the request with this step. A stop that is found in the text has
+                precedence. With "stop", a last id that is special or an end of sequence counts as the stop: it has no text.
+            stop_reason: The stop, if the engine gives it: a token id, or the string.
 
         Raises:
             RequestFinished: The request has ended, and there are more ids (with ``after_finish="error"``).
-            OptionError: `logprobs` or `finish_reason` is not accepted.
-            TokenTypeError: One of the ids is no integer.
-            UnknownTokenId: With ``unknown_ids="error"``, wherever in the step it stands.
-            StopRegexTimeout: A pattern took too long.
+            OptionError: `logprobs`, `finish_reason` or `stop_reason` is not accepted.
+            TokenTypeError: An id is not an integer.
+            UnknownTokenId: The tokenizer does not have one of the ids (with ``unknown_ids="error"``).
+            StopRegexTimeout: A search for a pattern took longer than `stop_regex_timeout`.
         """
         if logprobs is None and finish_reason is None and type(token_ids) is list:
-            # A usual token. `BatchDecoder.step` has this look-up too, since a call would cost half as much again.
+            # A usual token. `BatchDecoder.step` repeats this look-up, since a call would cost half as much again.
             try:
                 (token_id,) = token_ids
                 move = self._moves[token_id]
@@ -156,11 +166,15 @@ class RequestDecoder:
 
     def finish(self, finish_reason: FinishReason = "stop", stop_reason: str | int | None = None) -> RequestOutput:
         """
-        End the request and return all that is still due. A second call returns an empty output.
+        End the request, and return its last output, with all text that was held. A second call returns an empty output.
+
+        Args:
+            finish_reason: The reason. A stop that completes in the held text has precedence.
+            stop_reason: The stop, if the engine gives it: a token id, or the string.
 
         Raises:
-            OptionError: There is no such reason.
-            StopRegexTimeout: A pattern took too long.
+            OptionError: `finish_reason` or `stop_reason` is not accepted.
+            StopRegexTimeout: A search for a pattern took longer than `stop_regex_timeout`. The request is unchanged.
         """
         return self._feed((), None, finish_reason, stop_reason)
 
@@ -183,7 +197,8 @@ class RequestDecoder:
         self._catch_up()
         entries = self._entries(ids, logprobs)
         if self._compiled.options.stop_regex:
-            # A pattern can fail halfway, so a twin goes ahead and this one follows if it arrived.
+            # A search can time out in the middle of the step. So a twin takes the step, and this request becomes the twin if that
+            # worked.
             twin = self._twin()
             output = twin._take(ids, entries, finish_reason, stop_reason)
             self._become(twin)
@@ -194,7 +209,7 @@ class RequestDecoder:
         return output
 
     def _twin(self) -> RequestDecoder:
-        """Return another request that stands here too; it has gathered nothing."""
+        """Return an independent request with the same state, but without the gathered outputs."""
         twin = RequestDecoder(self._compiled, self._node)
         twin._become(self)
         twin._spans = self._spans.copy()
@@ -202,13 +217,13 @@ class RequestDecoder:
         return twin
 
     def _become(self, other: RequestDecoder) -> None:
-        """Stand where another request stands, but for what was gathered."""
+        """Take over the state of another request, but not its gathered outputs."""
         self._node, self._last, self._search = other._node, other._last, other._search
         self._count, self._given, self._end = other._count, other._given, other._end
         self._spans, self._followers = other._spans, other._followers
 
     def _usual(self, ids: Sequence[int]) -> list[Move]:
-        """Return the moves of these ids from here, if all are usual; else nothing."""
+        """Return the moves of these ids, if all are usual here; else an empty list."""
         if len(ids) > self._room - len(self._recent):
             self._catch_up()
             self._stand()
@@ -225,7 +240,7 @@ class RequestDecoder:
         return moves
 
     def _catch_up(self) -> None:
-        """Bring everything up to date with the usual tokens that were looked up."""
+        """Bring the whole state up to date with the usual tokens that were looked up."""
         moves = self._recent
         if not moves:
             return
@@ -243,7 +258,7 @@ class RequestDecoder:
             self._collected.gather([move[0] for move in moves])
 
     def _add_spans(self, moves: Sequence[Move]) -> None:
-        """Keep the tokens at the end whose spans are undecided; without a stop nobody asks where a token's text ends."""
+        """Add the last of the recent tokens to the spans: those after the stream was idle, whose spans are undecided."""
         begin = len(moves)
         while begin and not moves[begin - 1][2].is_idle:
             begin -= 1
@@ -254,7 +269,7 @@ class RequestDecoder:
                 self._spans.add(place.node, certain)
 
     def _entries(self, ids: Sequence[int], logprobs: Any) -> Sequence[Logprob]:
-        """Return what the engine says of each id; see that it says so in every step or in none."""
+        """Return a logprob for each id. Refuse logprobs that are given in some steps only."""
         has_logprobs = any(isinstance(one, LogprobCollector) for one in self._followers)
         if logprobs is None:
             if ids and has_logprobs:
@@ -269,10 +284,10 @@ class RequestDecoder:
 
     def _take(self, ids: Sequence[int], entries: Sequence[Logprob], finish_reason: Any, stop_reason: Any) -> RequestOutput:
         """
-        Take the ids of one step the long way, and the engine's end if it says one; return what is new.
+        Take the ids of one step the long way, and the end if the engine gives one. Return the output of this step.
 
         Raises:
-            StopRegexTimeout: A pattern took too long.
+            StopRegexTimeout: A search for a pattern took longer than `stop_regex_timeout`.
         """
         compiled = self._compiled
         texts = []
@@ -294,7 +309,7 @@ class RequestDecoder:
         return self._output("".join(texts), ids, len(ids), entries)
 
     def _take_token(self, token_id: int) -> str:
-        """Take an id, and return the text that comes out."""
+        """Take an id the long way, and return the text that comes out."""
         self._count += 1
         if not self._compiled.options.detokenize:
             self._decide([0])
@@ -303,7 +318,7 @@ class RequestDecoder:
         self._node = node
         wanted = bool(self._followers)
         if self._spans or not node.is_idle:
-            # Without a stop nobody asks where a token's text ends, if not for its span.
+            # Spans are used by followers, and to find the token that a stop completes in. Else nobody needs them.
             if wanted or self._compiled.search is not None:
                 self._spans.add(node, text)
         elif wanted:
@@ -314,7 +329,7 @@ class RequestDecoder:
         return out
 
     def _take_end(self, token_id: int, stop_reason: str | int | None) -> str:
-        """Take the id that stops the request, with or without its text; ``stop_reason`` is the engine's, if it gave one."""
+        """Take the id that stops the request, and return the text that comes out. The engine may have given a ``stop_reason``."""
         self._count += 1
         if stop_reason is None and token_id in self._compiled.stop_ids:
             stop_reason = token_id
@@ -326,20 +341,20 @@ class RequestDecoder:
             return self._finish("stop", stop_reason)
         text, after = self._compiled.shown(self._node, token_id)
         self._spans.add(after, text)
-        # No stop counts in the token's own text, but the token may decide what was held before it.
+        # No stop counts in the text of the token itself. Text that was held before it, and is certain now, is searched.
         whole = text + held_text(after)
         own = common_length(held_text(self._node), whole)
         self._spans.end(held_text(after))
         return self._end_with("stop", stop_reason, whole[:own], whole[own:])
 
     def _finish(self, finish_reason: str, stop_reason: str | int | None) -> str:
-        """End the stream, and return all that was held, up to a stop that completes in it."""
+        """End the stream, and return all text that was held, up to a stop that completes in it."""
         text = held_text(self._node) if self._compiled.options.detokenize else ""
         self._spans.end(text)
         return self._end_with(finish_reason, stop_reason, text)
 
     def _end_with(self, finish_reason: str, stop_reason: str | int | None, text: str, shown: str = "") -> str:
-        """Return what comes out of the last text, up to a stop in it; without one, ``shown`` too, which is not searched."""
+        """End with a last text. Return the part of it up to a stop, or all of it and ``shown``, which is not searched."""
         self._last, self._node = self._node, self._node.machine.finished
         out = self._find_stop(text, len(shown))
         if self._end is None:
@@ -350,11 +365,11 @@ class RequestDecoder:
 
     def _find_stop(self, text: str, shown: int = 0) -> str:
         """
-        Search the new text for stops; return what comes out of it, and end the request if one completed.
+        Search new text for stops. Return the text that comes out; if a stop completes, end the request.
 
         Args:
-            text: What has become certain.
-            shown: Number of certain characters after it in which no stop counts.
+            text: The text that has become certain.
+            shown: Number of certain characters after it, in which no stop counts.
         """
         search = self._compiled.search
         if search is None or not text:
@@ -372,7 +387,7 @@ class RequestDecoder:
         return out
 
     def _silent(self, text: str) -> int:
-        """Return how much of the new text belongs to the first `min_tokens` tokens, in which no stop counts."""
+        """Return the number of characters of the new text that belong to the first `min_tokens` tokens: no stop counts there."""
         least = self._compiled.options.min_tokens
         if self._count <= least:
             return len(text)
@@ -391,12 +406,12 @@ class RequestDecoder:
 
     def _output(self, text: str, ids: Sequence[int], taken: int, entries: Sequence[Logprob]) -> RequestOutput:
         """
-        Return what is new: the text, the ids, and what was asked for beside them.
+        Return the output of one step, with the fields of the followers.
 
         Args:
-            text: What comes out.
-            ids, entries: Of the step.
-            taken: Number of the ids that came before the end, the one that ended the request included.
+            text: The text that comes out.
+            ids, entries: The ids and logprobs of the step.
+            taken: Number of these ids up to the end, the id that ended the request included.
         """
         self._given += len(text)
         output = RequestOutput(text, list(ids))
@@ -409,7 +424,7 @@ class RequestDecoder:
         return output
 
     def _say_end(self, output: RequestOutput, end: End, taken: int) -> None:
-        """Write into the last output how the request ended, and which ids belong to it."""
+        """Set the fields of the last output: how the request ended, and which ids belong to it."""
         output.finish_reason, output.stop_reason, output.text_end = end.finish_reason, end.stop_reason, self._given
         ids = output.token_ids
         if self._compiled.options.after_stop == "keep":
@@ -425,7 +440,7 @@ class RequestDecoder:
             output.retracted_tokens = after - taken
 
     def _pass_end(self, end: End, ids: Sequence[int], entries: Sequence[Logprob]) -> None:
-        """Tell the followers of the tokens after the end."""
+        """Pass the tokens after the end to the followers (``after_stop="keep"``)."""
         node = self._last
         for token_id, entry in zip(ids, entries, strict=True):
             for follower in self._followers:
@@ -436,27 +451,27 @@ class RequestDecoder:
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended."""
+        """Whether the request has ended."""
         return self._end is not None
 
     @property
     def finish_reason(self) -> str | None:
-        """Why it ended; None while it goes on."""
+        """The reason why the request ended; None while it is open."""
         return None if self._end is None else self._end.finish_reason
 
     @property
     def num_tokens(self) -> int:
-        """Number of ids that were taken."""
+        """Number of ids taken."""
         return self._count + len(self._recent)
 
     @property
     def held(self) -> str | bytes:
-        """What is held, for display: a candidate for a stop, and after it what the stream holds."""
+        """The text that is held, for display: first the part that may become a stop, then that which the stream holds."""
         return self._held()[0]
 
     @property
     def held_because(self) -> str:
-        """Why something is held, in a few words; "" if nothing is."""
+        """The reason why something is held, such as "it may become a stop"; "" if nothing is held."""
         return self._held()[1]
 
     def _held(self) -> tuple[str | bytes, str]:
@@ -472,14 +487,14 @@ class RequestDecoder:
 
     def snapshot(self) -> dict[str, Any]:
         """
-        Return where the request stands, as small plain data that survives JSON and msgpack.
+        Return the state of the request as a small dict of plain data, which JSON and msgpack can carry.
 
-        ``tokenizer.restore_request(snapshot)`` goes on exactly from there, in another process too.
+        ``tokenizer.restore_request(snapshot)`` makes a request that continues exactly from there, in another process too.
         """
         return pack(self._state(), self._compiled.envelope, KINDS)
 
     def _state(self) -> RequestState:
-        """Return where this request stands, as a value."""
+        """Return the state of this request as a value."""
         self._catch_up()
         tokens, *certain = self._spans.plain()
         undecided = tuple((plain_node(token.node), *token[1:]) for token in tokens)
@@ -489,7 +504,7 @@ class RequestDecoder:
 
     @classmethod
     def restored(cls, compiled: CompiledRequest, state: RequestState) -> RequestDecoder:
-        """Return a request that stands where another one stood when its snapshot was taken."""
+        """Return a request with this state, from a snapshot."""
         machine = compiled.machine
         request = cls(compiled, node_of(machine, state.node))
         if compiled.search is not None:
@@ -509,7 +524,7 @@ class RequestDecoder:
 
 
 _LENGTH = itemgetter(4)
-"""The length of the text of a move."""
+"""Gives the length of the output's text of a move."""
 
-# What `logprobs` has to be.
+# The rule for `logprobs`, in two error messages.
 _ALWAYS = "logprobs must be given in every step or in none"

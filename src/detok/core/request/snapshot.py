@@ -1,4 +1,4 @@
-"""A whole request as plain data; `core.snapshot` says how it is written."""
+"""The state of a request as a value. `core.snapshot` turns it into plain data."""
 
 from __future__ import annotations
 
@@ -24,33 +24,34 @@ class End(NamedTuple):
 
 
 class RequestState(NamedTuple):
-    """Where a request stands."""
+    """The whole state of a request."""
 
     node: object
-    """The state of the stream; None after its end."""
+    """The state of the stream; None after the end."""
 
     search: tuple[str, tuple[RegexState, ...], str]
-    """As `SearchState.plain`."""
+    """The search for stops, as `SearchState.plain` gives it."""
 
     tokens: int
-    """Taken."""
+    """Number of tokens taken."""
 
     characters: int
-    """Given out."""
+    """Number of characters given out."""
 
     end: End | None
+    """None while the request is open."""
 
     undecided: tuple[tuple[Any, ...], ...]
     """Each undecided token: the state of the stream after it, and the other fields of `Undecided`."""
 
     certain: tuple[Any, ...]
-    """The certain text beside them, as `TokenSpans` takes it."""
+    """The other arguments of `TokenSpans`: the certain text, and two places in it."""
 
     followers: tuple[tuple[str, Sequence[object]], ...]
-    """Each with the name of its class and its `plain`."""
+    """For each follower: the name of its class, and its `plain`."""
 
     collected: tuple[Any, ...]
-    """As `OutputCollector.plain`."""
+    """The outputs that are not due yet, as `OutputCollector.plain` gives them."""
 
 
 _VALUES = (ChannelDelta, SplitterState, End, Event, RequestState, Special, Text, TokenLogprob, TopLogprob)
@@ -59,19 +60,19 @@ KINDS: Kinds = {**STREAM_KINDS, **{kind.__name__: kind for kind in _VALUES}}
 
 def unpack_request(snapshot: object, fingerprint: str) -> tuple[RequestOptions, RequestState]:
     """
-    Return the options and the state of a request.
+    Check the snapshot of a request, and return its options and state.
 
     Raises:
-        SnapshotError: As `unpack`.
+        SnapshotError: As `core.snapshot.unpack`.
     """
     return unpack(snapshot, of="request", options=RequestOptions, fingerprint=fingerprint, kinds=KINDS)
 
 
 def plain_node(node: Node | None) -> object:
-    """Return the state of a node; None for no node and for the one after the end."""
+    """Return the state of a node; None for no node, and for the node after the end."""
     return None if node is None or node is node.machine.finished else node.state
 
 
 def node_of(machine: StreamMachine, state: object) -> Node:
-    """Return the node of what `plain_node` gave."""
+    """Return the node that `plain_node` made plain."""
     return machine.finished if state is None else machine.node(state)

@@ -1,20 +1,22 @@
 """
-Which token a character belongs to.
+Spans: which token a character belongs to.
 
-A character belongs to the earliest token such that stopping there, or anywhere later, would already have produced it. So a
-character that is split over tokens belongs to the one that completes it, and a space that a decoder puts between two words to the
-second. The spans of all tokens, some of them empty, are the text: exactly, for every decoder, since nothing is used but how the
-text would have ended. Byte-fallback tokens as an example, where a run is "あx" if it ends well and U+FFFD for each byte if not:
+A character belongs to the earliest token such that stopping there would have produced it, and stopping at any later token would
+have given a text at least that long. So a character that is split over tokens belongs to the token that completes it, and a space
+that a decoder puts between two words belongs to the second. The *span* of a token is the characters that belong to it, perhaps
+none. Joined, the spans are the text. This holds for every decoder, since it uses only the texts that stopping would have given.
+Byte-fallback tokens as an example:
 
-    token     if the text ended here    certain then    its span, once the run has ended well
-    a         "a"                       "a"             "a"
-    <0xE3>    "a" U+FFFD                "a"             ""    (the U+FFFD did not stay)
-    <0x81>    "a" U+FFFD U+FFFD         "a"             ""
-    <0x82>    "aあ"                     "a"             "あ"
-    x         "aあx"                    "aあx"          "x"
+    token     text if it ended here     certain    span
+    a         "a"                       "a"        "a"
+    <0xE3>    "a" U+FFFD                "a"        ""     the U+FFFD does not stay
+    <0x81>    "a" U+FFFD U+FFFD         "a"        ""
+    <0x82>    "aあ"                     "a"        "あ"
+    x         "aあx"                    "aあx"     "x"
 
-Nearly all tokens are decided as they come: nothing is held before and after, so the token's text is its span. Kept here are those
-whose span is *undecided*, because a later token may yet take or leave a character.
+The spans of the three bytes are known only after "x": the byte FF in its place would have made four U+FFFD of the run, with the
+spans 1, 0, 0 and 3. Until then these tokens are *undecided*, and are kept here. Nearly all tokens are decided at once: nothing is
+held before and after them, so their text is their span.
 """
 
 from __future__ import annotations
@@ -26,41 +28,45 @@ from typing import NamedTuple
 from ..decoding.automaton import Node
 from ..decoding.texts import common_prefix
 
-# Maximum undecided tokens with spans of their own. Of a byte run that is longer and comes out at once, all the rest belongs to
-# the token that ends it: what each of them would have been costs as much as the run is long.
+# Maximum undecided tokens that are kept apart. To keep one costs time and memory in the length of the held text, so a run of n
+# byte tokens would cost n * n. In a longer run, the characters of the tokens after these belong to the last token.
 MAX_UNDECIDED = 1024
-# Maximum tokens that are undecided before it is looked whether they still are, if nobody wants their spans.
+# Maximum undecided tokens before they are looked at again, if nobody wants spans: then they are needed at a stop only.
 MAX_UNASKED = 16
-# Maximum tokens that wait for their spans, if somebody does.
+# Maximum undecided tokens, if a follower wants spans. Beyond it the first span is given as it is: memory is bounded (law 8).
 MAX_WAITING = 4096
 
 
 class Undecided(NamedTuple):
-    """A token whose span may yet grow, and those after it that have none."""
+    """A token whose span is undecided, and the tokens directly after it that have none."""
 
     node: Node | None
-    """The stream's node after it; None for all tokens beyond `MAX_UNDECIDED`, of which the last has the span."""
+    """The stream's node after the token. None: these are all tokens beyond `MAX_UNDECIDED`, and the last of them has the span."""
 
     certain: int
-    """Where the certain text ended then."""
+    """Place where the certain text ended after the token."""
 
     length: int
-    """Length that the text would have had, had it ended there."""
+    """Length of the text if it had ended after the token."""
 
     more: int = 0
-    """Number of tokens after it that changed nothing, such as special tokens that are skipped."""
+    """Number of tokens directly after it that changed nothing, such as skipped special tokens."""
 
     def lengths(self, span: int) -> list[int]:
-        """Return the lengths of the spans of all of them."""
+        """Return the lengths of the spans of all these tokens, given the length of the one span."""
         return [*([0] * self.more), span] if self.node is None else [span, *([0] * self.more)]
 
     def first(self, count: int) -> Undecided:
-        """Return the same with ``count`` tokens alone."""
+        """Return the first ``count`` of these tokens."""
         return self._replace(more=count - 1)
 
 
 class TokenSpans:
-    """The tokens at the end of a stream whose spans are undecided, and the certain text that they are compared with."""
+    """
+    The tokens at the end of a stream whose spans are undecided, and the certain text that they are compared with.
+
+    Places in the text are counts of characters; only their differences have a meaning.
+    """
 
     __slots__ = ("_begin", "_done", "_new", "_text", "_tokens")
 
@@ -68,11 +74,11 @@ class TokenSpans:
         self._tokens = list(tokens)
         self._text = text
         self._begin = begin
-        """Where the text begins."""
+        """Place where ``_text`` begins."""
         self._done = done
-        """Where the spans of the tokens before these end."""
+        """Place where the decided spans end."""
         self._new: list[tuple[Node, str]] = []
-        """Tokens that came since somebody asked last: the node after each, and the text that it made certain."""
+        """Tokens that were added and not looked at yet: the node after each, and the text that it made certain."""
 
     def __bool__(self) -> bool:
         return bool(self._tokens or self._new)
@@ -81,34 +87,34 @@ class TokenSpans:
         return sum(1 + token.more for token in self._tokens) + len(self._new)
 
     def copy(self) -> TokenSpans:
-        """Return another one that stands here too."""
+        """Return an independent object with the same state."""
         return TokenSpans(*self.plain())
 
     def plain(self) -> tuple[tuple[Undecided, ...], str, int, int]:
-        """Return what the constructor takes."""
+        """Return the arguments of the constructor."""
         self._take_new()
         return tuple(self._tokens), self._text, self._begin, self._done
 
     def add(self, node: Node, text: str) -> None:
-        """Take a token: the stream's node after it, and the text that it made certain."""
+        """Add a token: the stream's node after it, and the text that it made certain."""
         self._new.append((node, text))
 
     def settle(self, *, text: str, is_idle: bool, wanted: bool) -> list[int]:
         """
-        Take out the tokens that are decided, once it pays to look, and return the lengths of their spans.
+        Take out the tokens that are decided, if it is time to look, and return the lengths of their spans.
 
         Args:
-            text: What the last token made certain.
-            is_idle: Nothing is held any more, so that all are decided.
-            wanted: Whether somebody wants the spans.
+            text: The text that the last token made certain.
+            is_idle: Whether nothing is held after it, so that all tokens are decided.
+            wanted: Whether a follower wants spans.
         """
         if is_idle and not wanted:
             self.clear()
             return []
         lengths = []
-        is_ripe = 4 * len(self._new) >= len(self._tokens)  # enough has come to pay for looking at all tokens again
+        is_ripe = 4 * len(self._new) >= len(self._tokens)  # a look costs as much as there are tokens: so O(1) a token
         if not (text or is_idle):
-            self._take_new()  # nothing came that could decide anything
+            self._take_new()  # without new text nothing is decided
         elif is_idle or (wanted and is_ripe) or len(self._new) > MAX_UNASKED:
             lengths = self.decided(ends=is_idle)
         while wanted and len(self) > MAX_WAITING:
@@ -116,7 +122,7 @@ class TokenSpans:
         return lengths
 
     def _take_new(self) -> None:
-        """Make tokens of the new ones, with what is remembered of each bounded."""
+        """Move the new tokens into ``_tokens``, bounded by `MAX_UNDECIDED`."""
         tokens = self._tokens
         for node, text in self._new:
             self._text += text
@@ -130,14 +136,14 @@ class TokenSpans:
         self._new.clear()
 
     def clear(self) -> None:
-        """Forget all tokens: nothing is held any more, and nobody wants their spans."""
+        """Forget all tokens: nothing is held, and nobody wants their spans."""
         self._text = ""
         self._begin = self._done = 0
         self._tokens.clear()
         self._new.clear()
 
     def cut(self, index: int) -> int:
-        """Take out the tokens after the one at ``index``, and return how many they are."""
+        """Take out the tokens after the one at ``index``, and return their number."""
         self._take_new()
         before, first = len(self), 0
         for place, token in enumerate(self._tokens):
@@ -149,16 +155,16 @@ class TokenSpans:
         return before - len(self)
 
     def end(self, text: str) -> None:
-        """Add the text that the end of the stream made certain; now everything is decided."""
+        """Add the text that the end of the stream made certain. After it all tokens are decided."""
         self._take_new()
         self._text += text
 
     def decided(self, *, ends: bool = False) -> list[int]:
         """
-        Take out the tokens, from the first one on, that are decided, and return the lengths of their spans.
+        Take out tokens, from the first one up to the first undecided one, and return the lengths of their spans.
 
         Args:
-            ends: Nothing is held any more, so that all are.
+            ends: Whether nothing is held, so that all are decided.
         """
         lengths: list[int] = []
         count = 0
@@ -174,7 +180,7 @@ class TokenSpans:
         return lengths
 
     def _release(self) -> list[int]:
-        """Take out the first token although it is undecided: too many wait after it. What it would have had goes to the next."""
+        """Take out the first token although it is undecided, since too many are kept. The next one gets what it still misses."""
         token, end, _ = next(self._ends())
         lengths = token.lengths(end - self._done)
         self._done = end
@@ -189,11 +195,11 @@ class TokenSpans:
 
     @property
     def _end(self) -> int:
-        """Where the certain text ends."""
+        """Place where the certain text ends."""
         return self._begin + len(self._text)
 
     def end_of(self, index: int) -> int:
-        """Return where the span of the undecided token at ``index`` ends, counted back from the end of the certain text."""
+        """Return the end of the span of the token at ``index``, as a number of characters before the end of the certain text."""
         for token, end, _ in self._ends():
             if index <= token.more:
                 return self._end - end
@@ -201,7 +207,7 @@ class TokenSpans:
         raise IndexError(index)
 
     def first_with(self, back: int) -> int:
-        """Return the index of the token that has the character which ends ``back`` before the end of the certain text."""
+        """Return the index of the token with the character that ends ``back`` characters before the end of the certain text."""
         first = 0
         for token, end, _ in self._ends():
             if end >= self._end - back:
@@ -210,7 +216,7 @@ class TokenSpans:
         return first - 1
 
     def _ends(self) -> Iterator[tuple[Undecided, int, bool]]:
-        """Yield each token, where its span ends as far as the text is certain, and whether that is decided."""
+        """Yield each token, the place where its span ends as far as the text is certain, and whether that is decided."""
         self._take_new()
         end = self._done
         for token, shortest in zip(self._tokens, self._shortest(), strict=True):
@@ -218,23 +224,24 @@ class TokenSpans:
                 yield token, self._end, False
                 continue
             had = self._text[: token.certain - self._begin] + held_text(token.node)
+            # The text after the token, as far as it has proved right, and as far as every later token kept it.
             end = max(end, min(self._begin + common_length(had, self._text), shortest))
             yield token, end, len(had) <= len(self._text) or not had.startswith(self._text)
 
     def _shortest(self) -> list[int]:
-        """Return for each token how long the text would at least have been after it and after every later one."""
+        """Return for each token the least length of the text if it had ended after it or after any later token."""
         known = [self._end if token.node is None else token.length for token in self._tokens]
-        # What is certain stays, so no later token can make the text shorter than that.
+        # Certain text stays, so a later token that is not here yet makes the text no shorter.
         return list(accumulate(reversed(known), min))[::-1]
 
 
 def common_length(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
+    """Return the number of characters that two texts share at their beginning."""
     shorter, longer = (one, other) if len(one) < len(other) else (other, one)
     return len(shorter if longer.startswith(shorter) else common_prefix([one, other]))
 
 
 def held_text(node: Node) -> str:
-    """Return what would come out if the stream ended at a node."""
+    """Return the text that would come out if the stream ended at a node."""
     machine = node.machine
     return "" if node is machine.idle or node is machine.finished else machine.pipeline.finish(node.state)

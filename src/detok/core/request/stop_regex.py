@@ -1,13 +1,21 @@
 """
-Stops that are patterns of the library ``regex``, which can say that a text may yet become a match.
+Stops that are patterns. The library ``regex`` has *partial* matches: it can tell that a text may still become a match.
 
-As with strings, the result is that of feeding one character at a time: the stop is the first character at which some beginning
-makes the pattern match up to just there, and of several beginnings the first. What is held begins where a match may still be
-growing. Lookbehind sees `CONTEXT` characters of what is not held; an end (``$``, a word's border, lookahead) sees the text that
-has come so far, as a pattern cannot wait for what may never come.
+The result is that of feeding one character at a time (law 6). A stop is complete at the first character where the pattern matches
+some part of the text that ends there; of several such parts, the one that begins first. Text is held from the first character
+where a match may still be growing. The pattern ``a+b`` as an example:
 
-A pattern that looks at nothing but the text it matches is searched for in a whole token at once; any other after each character,
-so that it sees the same however the text is cut.
+    token    held     comes out    why
+    "xa"     "a"      "x"          "a" may become "ab"
+    "a"      "aa"     ""
+    "c"      ""       "aac"        no match can begin in "aac"
+    or "b"            ""           "aab" matches: the text ends before it
+
+Lookbehind sees `CONTEXT` characters before the held text. An end (``$``, a word's border, lookahead) sees the text that has come
+so far: a pattern cannot wait for text that may never come.
+
+A pattern that looks only at the text it matches is searched for in a whole token at once. Any other pattern is searched for after
+each character, so that it sees the same text for every split into tokens.
 """
 
 from __future__ import annotations
@@ -19,39 +27,42 @@ from typing import Any, NamedTuple
 from ...errors import MissingExtra, OptionError, StopRegexTimeout
 from ...text_search import MAX_SETS, StopMatch
 
-# A match is at most so long: what is held for one is bounded (law 8).
+# Maximum characters of a match, and so of the text that is held for one (law 8).
 MAX_LENGTH = 1024
-# So much of the text that is out stays visible to lookbehind.
+# Characters before the held text that lookbehind sees.
 CONTEXT = 64
 
-# What makes a pattern see more than the text it matches, or give up what it would match if there were less: then a text in which
-# it does not match may have a beginning in which it does.
+# Syntax by which a pattern sees more than the text it matches (``$``, lookahead), or refuses to match less (``a++``). Then a text
+# without a match may have a beginning with one, so a search in the whole token is not enough.
 _LOOKS_AROUND = re.compile(r"[$^]|\\[AZzbBmMXR]|\(\?[=!>(&|R]|\(\?<[=!]|\(\?P?[0-9>]|\(\*|[*+?}]\+")
-# A beginning that moves with the search, and one that a match gives up.
+# ``\G`` is where the search begins, and ``\K`` moves the beginning of a match: neither has a meaning in a stream.
 _MOVES = re.compile(r"(?<!\\)(?:\\\\)*\\[GK]")
 
-# In front of text whose beginning is out of sight, so that it is not taken for the beginning of all.
+# Put in front of text whose beginning was cut off, so that ``^`` does not match there.
 _OUT_OF_SIGHT = "\0"
 
 
 class RegexState(NamedTuple):
-    """The end of the text: what is held, and the context before it."""
+    """The end of the text: the held characters, and the context before them."""
 
     window: str = ""
+    """Context and held text."""
+
     held: int = 0
+    """Number of characters of ``window`` that are held, from its end."""
 
 
 class StopRegex:
     """
-    One pattern.
+    The matcher of one pattern. It is immutable.
 
     Args:
-        pattern: In the syntax of the library ``regex``.
-        timeout: So many seconds one search may take.
+        pattern: The pattern, in the syntax of the library ``regex``.
+        timeout: Maximum seconds of one search.
 
     Raises:
-        OptionError: It is no pattern, or matches the empty text.
-        MissingExtra: The library is not installed.
+        OptionError: The pattern is invalid, matches the empty text, or searches backwards.
+        MissingExtra: The library ``regex`` is not installed.
     """
 
     def __init__(self, pattern: str, timeout: float) -> None:
@@ -63,9 +74,9 @@ class StopRegex:
         self._timeout = timeout
         try:
             self._anywhere = regex.compile(pattern)
-            # A comment of a verbose pattern would go on over the bracket.
+            # A comment at the end of a verbose pattern would include the closing bracket.
             end = "\n" if self._anywhere.flags & regex.VERBOSE else ""
-            # Something to match, and up to just here.
+            # Matches at least one character, and ends where the searched text ends.
             self._whole = regex.compile(rf"(?=[\s\S])(?:{pattern}{end})\Z")
         except (regex.error, OverflowError, RecursionError) as error:
             raise OptionError(option="stop_regex", value=pattern, accepted=f"it is no pattern: {error}") from None
@@ -82,10 +93,10 @@ class StopRegex:
 
     def scan(self, state: RegexState, text: str, *, counts: bool = True) -> tuple[RegexState, StopMatch | None]:
         """
-        Take more text. Arguments and result as those of `StopStrings.scan`.
+        Take more text. Arguments and result as those of `StopStrings.scan`, with a state in place of a candidate.
 
         Raises:
-            StopRegexTimeout: A search took too long.
+            StopRegexTimeout: A search took longer than ``timeout``.
         """
         if self._is_plain:
             return self._scan(state, text, counts)
@@ -98,6 +109,7 @@ class StopRegex:
     def _scan(self, state: RegexState, text: str, counts: bool) -> tuple[RegexState, StopMatch | None]:
         window = state.window + text
         begin, seen = len(state.window) - state.held, len(state.window)
+        # A plain pattern without a match in the window has none in a beginning of it either: one search instead of many.
         if counts and not (self._is_plain and self._search(self._anywhere, window, begin, len(window)) is None):
             for end in range(seen + 1, len(window) + 1):
                 match = self._search(self._whole, window, max(begin, end - MAX_LENGTH), end)
@@ -110,8 +122,8 @@ class StopRegex:
         return RegexState(window, held), None
 
     def _growing(self, window: str, begin: int, held: int) -> int:
-        """Where a match begins that more text may complete; the end of the text if there is none."""
-        # Nearly always where one was growing before, which is quicker to see than where else one could.
+        """Return where the first match begins that more text may complete; the end of the text if there is none."""
+        # A match that was growing nearly always goes on. To test that is quicker than to search.
         if held and self._ask(self._whole.match, window, begin, len(window), partial=True) is not None:
             return begin
         match = self._search(self._whole, window, begin, len(window), partial=True)
@@ -129,5 +141,5 @@ class StopRegex:
 
 @lru_cache(maxsize=MAX_SETS)
 def stop_regex(pattern: str, timeout: float) -> StopRegex:
-    """Return the matcher of a pattern, the same one each time."""
+    """Return the matcher of a pattern, the same one each time while it is kept."""
     return StopRegex(pattern, timeout)

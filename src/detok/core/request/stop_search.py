@@ -1,5 +1,5 @@
 """
-All stops of a request at once: strings first, then patterns, and the text that they hold together.
+All stops of a request: strings and patterns, and the text that is held for either.
 
 >>> search = StopSearch(("END",), (), 0.1, holds=True)
 >>> out, state, match = search.scan(search.start, "The E")
@@ -20,16 +20,16 @@ from .stop_regex import RegexState, StopRegex, stop_regex
 
 
 class SearchState(NamedTuple):
-    """Where the search stands."""
+    """The state of the search after the text so far."""
 
     candidate: Candidate | None
-    """For the strings, if there are any."""
+    """The state of the strings; None if there are none."""
 
     patterns: tuple[RegexState, ...] = ()
-    """A state for each pattern."""
+    """The state of each pattern."""
 
     held: str = ""
-    """Text that is certain, but may yet belong to a stop."""
+    """Text that is certain, but is held since it may become part of a stop."""
 
     def plain(self) -> tuple[str, tuple[RegexState, ...], str]:
         """Return the same as plain data."""
@@ -40,22 +40,24 @@ class StopFound(NamedTuple):
     """A stop that completed."""
 
     reason: str
-    """The stop as the request named it."""
+    """The stop as the request gave it."""
 
     end: int
-    """Number of characters of the new text that belong to it or come before it."""
+    """Number of characters of the new text up to the end of the stop."""
 
     after: int
-    """Number of characters of the new text after it."""
+    """Number of characters of the new text after the stop."""
 
 
 class StopSearch:
     """
+    The search for all stops of a request. It is immutable; the state goes in and comes out.
+
     Args:
-        stops: Strings.
-        patterns: Patterns of the library ``regex``.
-        timeout: Maximum seconds that one search for a pattern takes.
-        holds: Whether text that may yet become a stop is held. It need not be if a stop is part of the output.
+        stops: The stop strings.
+        patterns: The stop patterns, of the library ``regex``.
+        timeout: Maximum seconds of one search for a pattern.
+        holds: Whether text that may become a stop is held. False if a stop is part of the output.
 
     Raises:
         OptionError, MissingExtra: As `StopRegex`.
@@ -70,15 +72,15 @@ class StopSearch:
 
     def scan(self, state: SearchState, text: str, silent: int = 0) -> tuple[str, SearchState, StopFound | None]:
         """
-        Take more text; return what comes out of all so far, the next state, and the first stop that completes in the text.
+        Take more text; return the text that comes out, the next state, and the first stop that completes, if one does.
 
         Args:
-            state: Where the text before ended.
-            text: Any length.
-            silent: Number of characters at its beginning in which no stop counts (`min_tokens`).
+            state: The state after the text before.
+            text: The text, of any length.
+            silent: Number of its first characters in which no stop counts (`min_tokens`).
 
         Raises:
-            StopRegexTimeout: A search took too long.
+            StopRegexTimeout: A search for a pattern took longer than ``timeout``.
         """
         candidate, patterns, held = state
         if silent:
@@ -107,17 +109,17 @@ class StopSearch:
         return candidate, tuple(after), first
 
     def _held(self, candidate: Candidate | None, patterns: Sequence[RegexState]) -> int:
-        """Return how many characters at the end of the text are held, as they may yet belong to a stop."""
+        """Return the number of characters at the end of the text that are held, since they may become part of a stop."""
         if not self.holds:
             return 0
         held = 0 if candidate is None else candidate.length
         return max([held, *(at.held for at in patterns)])
 
     def at(self, candidate: Candidate | None) -> SearchState:
-        """Return the state of a search for strings alone."""
+        """Return the state of a search that has no patterns."""
         return SearchState(candidate, (), candidate.text if candidate is not None and self.holds else "")
 
     def state(self, candidate: str, patterns: Sequence[Sequence[object]], held: str) -> SearchState:
-        """Return a state from what `SearchState.plain` made of it."""
+        """Return the state that `SearchState.plain` made plain."""
         at = None if self.strings is None else self.strings.candidate(candidate)
         return SearchState(at, tuple(RegexState(*pattern) for pattern in patterns), held)  # type: ignore[arg-type]  # as plain
