@@ -269,7 +269,7 @@ class Decoder:
     @property
     def notes(self) -> tuple[str, ...]:
         """For people: the text that is held longer than law 3 allows with the default options, and why."""
-        return tuple(self._plain.pipeline.notes)
+        return tuple(self._plain.rules.notes)
 
     # A tokenizer without rules (`tokenizers.opaque`) replaces these three methods.
 
@@ -279,7 +279,7 @@ class Decoder:
 
     def _bytes_of(self, token_id: int, piece: Piece) -> bytes:
         """Return the exact bytes of an id that the vocabulary has."""
-        return self._plain.pipeline.token_bytes(piece)
+        return self._plain.rules.token_bytes(piece)
 
     def _facts(self) -> Iterable[object]:
         """Yield all facts that decoding depends on, in a fixed order, as values whose `repr` tells them apart."""

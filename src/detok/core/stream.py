@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn, SupportsIndex
+from typing import NoReturn, SupportsIndex
 
 from ..errors import StreamFinished, UnknownTokenId
 from ..ids import as_id, as_ids
 from .decoding.automaton import IdleTexts, Node
 from .decoding.joiners import Held
+from .options import PlainData
 from .snapshot import Envelope, pack
 
 
@@ -160,7 +161,7 @@ class TextStream:
     def _held(self) -> Held:
         return ("", "") if self.finished else self._node.machine.pipeline.held(self._node.state)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> PlainData:
         """
         Return the state of the stream as a small dict of plain data, which JSON and msgpack can carry.
 

@@ -187,6 +187,9 @@ def open_model(name: str, config: ModelConfig, limits: Limits, registry: Registr
         DetokError: One of them cannot be.
     """
     tokenizer = load(config.source, encoder=config.encoder)
+    # Before it listens: both would hold up the event loop.
+    tokenizer.warm()
+    _ = tokenizer.fingerprint
     chat_template = _chat_template(config.chat_template, tokenizer)
     check_variables("default_chat_template_kwargs", config.default_chat_template_kwargs)
     engine = _engine(config, tokenizer)

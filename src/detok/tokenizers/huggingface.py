@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,8 @@ class HuggingFaceVocabulary:
 
     def _is_skipped(self, token_id: int) -> bool:
         """Whether the library leaves a token out. Where it is nothing on its own, a neighbour shows whether it was there."""
+        if self._skips_no_other:
+            return False
         for ids in ([token_id], *self._neighbourhoods(token_id)):
             kept, skipped = self._decoded(ids, False), self._decoded(ids, True)
             if None not in (kept, skipped) and kept != skipped:
@@ -84,6 +86,15 @@ class HuggingFaceVocabulary:
             if kept and len(ids) == 1:
                 return False
         return False
+
+    @cached_property
+    def _skips_no_other(self) -> bool:
+        """Whether the library leaves out none of the tokens that are added and not special. There may be thousands of them."""
+        others = [token_id for token_id, token in self._added.items() if token.content not in self._specials]
+        kept, skipped = self._decoded(others, False), self._decoded(others, True)
+        # Where each of them is in the text with all its characters, none of them is nothing on its own.
+        whole = sum(len(self._added[token_id].content) for token_id in others)
+        return kept is not None and kept == skipped and len(kept) >= whole
 
     def _decoded(self, ids: list[int], skips: bool) -> str | None:
         """What the library says; None if it breaks down, as its Strip does on a short token."""

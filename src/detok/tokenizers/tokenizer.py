@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from ..core.decoder import Decoder
@@ -102,6 +101,9 @@ class Tokenizer(Decoder):
         super().__init__(vocabulary, rules, cleans_up=cleans_up)
         self.built = built
         """What built it, where that is not detok by its own rules: "transformers 5.24.0"; part of the fingerprint."""
+
+        self.content = ""
+        """A digest of the files that the vocabulary was read from, as `load` takes it; "" for objects."""
 
         self.library = library
         self.source = source
@@ -325,11 +327,15 @@ class Tokenizer(Decoder):
         """What looks like a broken export; part of `description`, and lines of `detok check`."""
         return tuple(suspicions_of(self))
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """32 hexadecimal digits over all that decoding depends on, and what built the tokenizer. Made when first asked for."""
-        own = super().fingerprint
-        return blake2b(f"{own} {self.built}".encode(), digest_size=16).hexdigest() if self.built else own
+    def _facts(self) -> Iterable[object]:
+        if self.built:
+            yield self.built
+        if not self.content:
+            yield from super()._facts()
+            return
+        yield self.content, self.rules, self.cleans_up
+        for token_id in self.vocabulary.added_ids():
+            yield token_id, self.vocabulary.piece(token_id)
 
     @property
     def description(self) -> str:

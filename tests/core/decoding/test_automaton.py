@@ -32,17 +32,17 @@ def pipeline_of(pieces: Pieces = BYTES, rules: Sequence[Rule] = (RawBytes(),)) -
 def test_moves_of_the_idle_node_are_in_a_list_and_others_at_their_node() -> None:
     """The three rows of the module's table, and none of them asks a second time."""
     machine = automaton_of()
-    text, open_node = machine.advance(machine.idle, 3)
+    text, open_node = machine.advance(machine.home, 3)
     assert (text, open_node.is_idle) == ("", False)
     for _ in range(2):
-        assert machine.advance(machine.idle, 2) == ("The", machine.idle)
-        assert machine.advance(machine.idle, 3) == ("", open_node)
-        assert machine.advance(open_node, 4) == ("😄", machine.idle)
+        assert machine.advance(machine.home, 2) == ("The", machine.home)
+        assert machine.advance(machine.home, 3) == ("", open_node)
+        assert machine.advance(open_node, 4) == ("😄", machine.home)
         assert machine.questions == 2
-    assert machine.idle.texts[2] == "The"
-    assert machine.idle.texts[3] is None
-    assert machine.idle.moves == {3: ("", open_node)}
-    assert open_node.moves == {4: ("😄", machine.idle)}
+    assert machine.home.texts[2] == "The"
+    assert machine.home.texts[3] is None
+    assert machine.home.moves == {3: ("", open_node)}
+    assert open_node.moves == {4: ("😄", machine.home)}
     assert set(open_node.texts) == {None}
 
 
@@ -50,39 +50,39 @@ def test_first_two_ids_are_not_listed() -> None:
     """False and True are equal to them, and have to reach the type check."""
     machine = automaton_of()
     for token_id in (0, 1):
-        assert machine.advance(machine.idle, token_id) == ("", machine.idle)
-        assert machine.idle.texts[token_id : token_id + 1] in ([None], [])
-        assert token_id in machine.idle.moves
+        assert machine.advance(machine.home, token_id) == ("", machine.home)
+        assert machine.home.texts[token_id : token_id + 1] in ([None], [])
+        assert token_id in machine.home.moves
 
 
 def test_id_at_the_limit_of_lists_is_a_move(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last id below the limit is in the list, the one at it is not, and the list does not grow for it."""
     monkeypatch.setattr(automaton, "MAX_LISTED_ID", 6)
     machine = automaton_of()
-    assert machine.advance(machine.idle, 5) == machine.advance(machine.idle, 6) == ("a", machine.idle)
-    assert machine.idle.texts[5] == "a"
-    assert 6 in machine.idle.moves
-    assert 5 not in machine.idle.moves
+    assert machine.advance(machine.home, 5) == machine.advance(machine.home, 6) == ("a", machine.home)
+    assert machine.home.texts[5] == "a"
+    assert 6 in machine.home.moves
+    assert 5 not in machine.home.moves
 
 
 def test_unknown_id_is_not_remembered() -> None:
     """Any integer may come, so that the memory would be filled by nothing."""
     machine = automaton_of()
     for token_id in (99, -1, 1 << 70):
-        assert machine.advance(machine.idle, token_id) == ("", machine.idle)
-        assert token_id not in machine.idle.moves
-    assert len(machine.idle.texts) < 99
+        assert machine.advance(machine.home, token_id) == ("", machine.home)
+        assert token_id not in machine.home.moves
+    assert len(machine.home.texts) < 99
 
 
 def test_warm_list_asks_no_more() -> None:
     """All that leads from the idle node back to it is there; what does not is left to the streams."""
     machine = automaton_of(SizedPieces(*BYTES.pieces, None, Piece("<s>", special=True, data=b"<s>")))
     machine.warm()
-    assert machine.idle.texts == [None, None, "The", None, None, *["a"] * 5, None, None]
+    assert machine.home.texts == [None, None, "The", None, None, *["a"] * 5, None, None]
     for token_id in (2, 5, 9):
-        machine.advance(machine.idle, token_id)
+        machine.advance(machine.home, token_id)
     assert machine.questions == 0
-    machine.advance(machine.idle, 3)
+    machine.advance(machine.home, 3)
     assert machine.questions == 1
 
 
@@ -106,7 +106,7 @@ def test_state_over_the_limit_is_not_remembered() -> None:
     assert max(lengths) <= automaton.MAX_REMEMBERED < automaton._weight(node.state)
     # It is only slower: the run comes out all the same, and ends where nothing is held.
     text, after = machine.advance(node, 2)
-    assert (text, after) == ("A" * (len(lengths)) + "x", machine.idle)
+    assert (text, after) == ("A" * (len(lengths)) + "x", machine.home)
     assert node.moves is NO_MOVES
     assert NO_MOVES == {}
 
@@ -119,19 +119,19 @@ def test_number_of_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(20):
         _, node = machine.advance(node, 3)
         assert len(machine._nodes) <= 4
-        assert {machine.idle, machine.start} <= {*machine._nodes.values()}
-    assert machine.advance(node, 2) == ("A" * 20 + "x", machine.idle)
+        assert {machine.home, machine.start} <= {*machine._nodes.values()}
+    assert machine.advance(node, 2) == ("A" * 20 + "x", machine.home)
 
 
 def test_number_of_moves_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The move after the last one that fits begins the memory again."""
     monkeypatch.setattr(automaton, "MAX_MOVES", 2)
     machine = automaton_of()
-    _, node = machine.advance(machine.idle, 3)
+    _, node = machine.advance(machine.home, 3)
     machine.advance(node, 4)
-    assert (len(machine.idle.moves), len(node.moves)) == (1, 1)
-    machine.advance(machine.idle, 0)
-    assert (list(machine.idle.moves), node.moves) == ([0], {})
+    assert (len(machine.home.moves), len(node.moves)) == (1, 1)
+    machine.advance(machine.home, 0)
+    assert (list(machine.home.moves), node.moves) == ([0], {})
 
 
 def test_prompts_that_end_alike_lead_to_one_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_prompts_that_end_alike_lead_to_one_node(monkeypatch: pytest.MonkeyPatch
     machine = automaton_of()
     assert machine.after_prompt([]) is machine.start
     assert machine.after_prompt(iter([2])) is machine.after_prompt([5, 2]) is machine.after_prompt([2, 5, 2])
-    assert machine._after_last_id == {2: machine.idle}
+    assert machine._after_last_id == {2: machine.home}
     assert machine.after_prompt([2, 3]).state == machine.after_prompt([5, 3]).state
     assert machine.after_prompt([2, 4]).is_idle
     assert 4 not in machine._after_last_id

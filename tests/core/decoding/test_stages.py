@@ -10,12 +10,12 @@ import pytest
 from detok.core.decoding.stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Repeats, TokenStage
 
 UPPER: Any = str.upper
-PLAIN = TokenStage[None]()
+PLAIN = TokenStage[None](None, None)
 
 
 def run(stage: TokenStage[Any], tokens: Sequence[str | bytes]) -> list[tuple[str | bytes, ...]]:
     """The tokens that each token makes certain, and those of the end."""
-    state, out = stage.start if hasattr(stage, "start") else None, []
+    state, out = stage.start, []
     for token in tokens:
         given, state = stage.feed(state, token)
         out.append(given)

@@ -513,6 +513,7 @@ def test_row_that_is_refused_is_an_error_even_if_its_end_fails() -> None:
     batch = detok.BatchDecoder(tokenizer)
     batch.open("a", (), detok.RequestOptions(stop_regex="(a+)+$b", stop_regex_timeout=1e-9))
     assert batch.step([detok.Row("a", [0] * 40)]) == [detok.RequestOutput("", [0] * 40)]
-    (output,) = batch.step([("a", [None], None, None, None)])
+    refused: tuple[Any, ...] = ("a", [None], None, None, None)
+    (output,) = batch.step([refused])
     assert isinstance(output.error, detok.TokenTypeError)
     assert (output.text, output.finish_reason, len(batch)) == ("", "error", 0)

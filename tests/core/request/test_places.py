@@ -22,7 +22,7 @@ ENDS = frozenset({EOS})
 def test_worked_example() -> None:
     """The rows of the module's table; the id that completes the stop is no usual one."""
     places = Places()
-    idle = places.at(MACHINE.idle, SEARCH.start.candidate, ENDS)
+    idle = places.at(MACHINE.home, SEARCH.start.candidate, ENDS)
     assert idle.is_idle
     found = places.learn(idle, THE, SEARCH)
     assert found is not None
@@ -44,9 +44,9 @@ def test_worked_example() -> None:
 def test_ids_that_end_and_unknown_ids_are_not_usual() -> None:
     """Nor is anything at no place at all."""
     places = Places()
-    idle = places.at(MACHINE.idle, None, ENDS)
+    idle = places.at(MACHINE.home, None, ENDS)
     assert [places.learn(idle, token_id, None) for token_id in (EOS, HOLE, -1, 1 << 70)] == [None] * 4
-    assert places.learn(places.at(MACHINE.idle, None, frozenset()), EOS, None) is not None
+    assert places.learn(places.at(MACHINE.home, None, frozenset()), EOS, None) is not None
     assert places.learn(NOWHERE, THE, None) is None
     assert NOWHERE.moves == {}
     assert not NOWHERE.is_idle
@@ -56,7 +56,7 @@ def test_part_of_a_character_leads_to_another_place_and_back() -> None:
     """Its text is nothing, which no search looks at."""
     places = Places()
     for search in (None, SEARCH):
-        idle = places.at(MACHINE.idle, None if search is None else search.start.candidate, ENDS)
+        idle = places.at(MACHINE.home, None if search is None else search.start.candidate, ENDS)
         first = places.learn(idle, FIRST, search)
         assert first is not None
         assert (first[0].text, first[2].is_idle, first[2].candidate) == ("", False, idle.candidate)
@@ -76,19 +76,19 @@ def test_node_that_remembers_nothing_is_no_place() -> None:
 def test_requests_share_a_place_if_their_options_agree() -> None:
     """In the text, the stop strings and the ids that end them."""
     places = Places()
-    place = places.at(MACHINE.idle, SEARCH.start.candidate, ENDS)
+    place = places.at(MACHINE.home, SEARCH.start.candidate, ENDS)
     again = StopSearch(("END",), (), 5.0, holds=True)
-    assert places.at(MACHINE.idle, again.start.candidate, frozenset([EOS])) is place
+    assert places.at(MACHINE.home, again.start.candidate, frozenset([EOS])) is place
     other = StopSearch(("END",), (), 0.1, holds=False)
-    assert places.at(MACHINE.idle, other.start.candidate, ENDS) is not place
-    assert places.at(MACHINE.idle, SEARCH.start.candidate, frozenset()) is not place
+    assert places.at(MACHINE.home, other.start.candidate, ENDS) is not place
+    assert places.at(MACHINE.home, SEARCH.start.candidate, frozenset()) is not place
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
 def test_memory_begins_again_at_its_limit(limit: int) -> None:
     """Places and moves are counted together; who stands on a place keeps it, and its moves are learned again."""
     places = Places(limit)
-    place = places.at(MACHINE.idle, SEARCH.start.candidate, ENDS)
+    place = places.at(MACHINE.home, SEARCH.start.candidate, ENDS)
     for token_id in [THE, E, LOWER, FIRST, REST, THE] * 5:
         found = place.moves.get(token_id) or places.learn(place, token_id, SEARCH)
         assert found is not None

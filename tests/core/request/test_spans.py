@@ -137,4 +137,4 @@ def test_lengths_that_texts_have_in_common() -> None:
 
 def test_nothing_is_held_where_nothing_can_be() -> None:
     """At the idle node, and after the end."""
-    assert held_text(MACHINE.idle) == held_text(MACHINE.finished) == ""
+    assert held_text(MACHINE.home) == held_text(MACHINE.finished) == ""

@@ -29,12 +29,11 @@ from .rewriter import Rewriter, TooManyStates
 from .rules import Rule, TextRule, byte_level_bytes, byte_level_spelling
 from .stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Repeats, Token, TokenStage
 from .tail import Tail
-from .text_rules import CharRule, StripText, Substitute, TextStage, WholeText
+from .text_rules import AnyTextStage, CharRule, StripText, Substitute, WholeText
 
 # A pipeline has stages of many kinds in one tuple, and gives each the states that it returned; mypy cannot follow that.
 AnyTokenStage = TokenStage[Any]
 AnyJoiner = Joiner[Any]
-AnyTextStage = TextStage[Any]
 
 
 @dataclass(slots=True)

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from ..utf8 import REPLACEMENT, decode_ignoring, decode_lossy, decode_per_byte, resets
 from .branches import past_border
 from .rules import byte_of
-from .stages import Token
+from .stages import AnyToken, Token
 from .tail import Cursor, Tail
 from .texts import common_prefix
 
@@ -45,7 +45,7 @@ class Joiner(Protocol[State]):
     idle: State
     """The state in which nothing is held."""
 
-    def feed(self, state: State, token: Any, /) -> tuple[str, State]:
+    def feed(self, state: State, token: AnyToken, /) -> tuple[str, State]:
         """Take one token and return the text that is certain now, and the next state."""
 
     def finish(self, state: State, /) -> str:
@@ -63,13 +63,13 @@ class Joiner(Protocol[State]):
     def held(self, state: State, /) -> Held:
         """Return the text or bytes that are held, and the reason."""
 
-    def alone(self, token: Any, /) -> str | None:
+    def alone(self, token: AnyToken, /) -> str | None:
         """Return the text of a token that leads from the idle state back to it; None if it does not, or if that is not plain."""
 
-    def resets(self, tokens: Sequence[Any], /) -> bool:
+    def resets(self, tokens: Sequence[AnyToken], /) -> bool:
         """Whether the state after these tokens, one or more, does not depend on the tokens before them."""
 
-    def bytes_of(self, token: Any, /) -> bytes:
+    def bytes_of(self, token: AnyToken, /) -> bytes:
         """Return the exact bytes of a token in the middle of a text (law 10). Its neighbours do not count."""
 
 
@@ -83,7 +83,7 @@ class Pending(NamedTuple):
     """The cursor of the text before it."""
 
 
-BytesIn = Callable[[Any], bytes | None]
+BytesIn = Callable[[AnyToken], bytes | None]
 
 
 def _no_bytes(token: Token) -> None:

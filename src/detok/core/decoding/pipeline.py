@@ -19,7 +19,7 @@ A pipeline has no state: a state is a plain value that goes in and comes out. It
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
 from ...errors import UnknownTokenId
 from ...ids import as_id
@@ -234,7 +234,7 @@ def _token(piece: Piece) -> Token:
     return piece.text if piece.data is None else piece.data
 
 
-def _through(stage: AnyTokenStage, state: Any, tokens: Sequence[Token]) -> tuple[Sequence[Token], object]:
+def _through(stage: AnyTokenStage, state: object, tokens: Sequence[Token]) -> tuple[Sequence[Token], object]:
     """Feed tokens to one stage."""
     out: list[Token] = []
     for token in tokens:

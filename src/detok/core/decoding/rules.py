@@ -23,13 +23,12 @@ from _codecs import charmap_build
 from codecs import charmap_decode, charmap_encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..utf8 import REPLACEMENT
 from .cleanup import WORDPIECE_CLEANUP, clean_up
-from .text_rules import CharRule, StripText, Substitute, TextStage, WhiteEnds
+from .text_rules import AnyTextStage, CharRule, StripText, Substitute, WhiteEnds
 
-TextRule = list[CharRule] | tuple[CharRule, ...] | TextStage[Any] | Callable[[str], str]
+TextRule = list[CharRule] | tuple[CharRule, ...] | AnyTextStage | Callable[[str], str]
 """
 A decoder over joined text, in one of three forms: rules over characters, which `rewriter` compiles to a table; a stage; or a
 function over the whole text, for which all text is held to the end.

@@ -26,17 +26,21 @@ Token = str | bytes
 """Text; or bytes, in a vocabulary of bytes."""
 
 # A rule for one token. Its argument is text or bytes, depending on the vocabulary; a rule is used with one of the two only.
-EachRule = Callable[[Any], Any]
+AnyToken = Any
+"""A token where only the rule knows whether it is text or bytes."""
+
+EachRule = Callable[[AnyToken], AnyToken]
 
 
 class TokenStage(Generic[State]):
     """One rule over tokens. The methods here are those of a rule that gives each token at once and has no state."""
 
-    start: State
-    idle: State
-    """The state after an ordinary token in the middle of a text; most tokens do not change it."""
+    def __init__(self, start: State, idle: State) -> None:
+        self.start = start
+        self.idle = idle
+        """The state after an ordinary token in the middle of a text; most tokens do not change it."""
 
-    def feed(self, state: State, token: Any) -> tuple[tuple[Token, ...], State]:
+    def feed(self, state: State, token: AnyToken) -> tuple[tuple[Token, ...], State]:
         """Take one token and return the tokens that are certain now, and the next state."""
         return self.middle(token), state
 
@@ -48,7 +52,7 @@ class TokenStage(Generic[State]):
         """Return the tokens that are still held, as they are at the end."""
         return ()
 
-    def middle(self, token: Any) -> tuple[Token, ...]:
+    def middle(self, token: AnyToken) -> tuple[Token, ...]:
         """Return the tokens that ``token`` becomes if it is neither the first nor the last, nor equal to its neighbours."""
         return (token,)
 
@@ -56,7 +60,7 @@ class TokenStage(Generic[State]):
         """Return ``state``, changed so that the next token gets no space in front (`spaces_between_special_tokens`)."""
         return state
 
-    def resets(self, token: Any) -> bool:
+    def resets(self, token: AnyToken) -> bool:
         """Whether the state after ``token``, which is not the first token, does not depend on the tokens before it."""
         return True
 
@@ -64,10 +68,8 @@ class TokenStage(Generic[State]):
 class EachToken(TokenStage[None]):
     """A rule that looks at one token alone."""
 
-    start = None
-    idle = None
-
     def __init__(self, each: EachRule) -> None:
+        super().__init__(None, None)
         self.each = each
 
     def then(self, stage: EachToken | FirstToken) -> EachToken | FirstToken:
@@ -92,10 +94,8 @@ class FirstToken(TokenStage[bool]):
         spaces: Whether the difference is a space in front of each token after the first.
     """
 
-    start = False
-    idle = True
-
     def __init__(self, first: EachRule, rest: EachRule, *, spaces: bool = False) -> None:
+        super().__init__(False, True)
         self.first, self.rest, self.spaces = first, rest, spaces
 
     def then(self, stage: EachToken | FirstToken) -> FirstToken:
@@ -121,10 +121,8 @@ class FirstToken(TokenStage[bool]):
 class LastToken(TokenStage[str | None]):
     """A rule that treats the last token differently, if other rules over tokens follow. The state: the token that is held."""
 
-    start: str | None = None
-    idle: str | None = None
-
     def __init__(self, inner: Callable[[str], str], last: Callable[[str], str]) -> None:
+        super().__init__(None, None)
         self._inner, self._last = inner, last
 
     def feed(self, state: str | None, token: str) -> tuple[tuple[Token, ...], str]:
@@ -143,10 +141,8 @@ class LastToken(TokenStage[str | None]):
 class Repeats(TokenStage[str | None]):
     """A token equal to the one before is left out, and so is one that a rule makes empty (CTC). The state: the token before."""
 
-    start: str | None = None
-    idle: str | None = None
-
     def __init__(self, each: Callable[[str], str]) -> None:
+        super().__init__(None, None)
         self._each = each
 
     def feed(self, state: str | None, token: str) -> tuple[tuple[Token, ...], str | None]:
@@ -169,10 +165,8 @@ class LeadingSpace(TokenStage[bool]):
         surfaces: Pieces that are written as another text, literally.
     """
 
-    start = False
-    idle = True
-
     def __init__(self, *, strips: bool, every: bool, surfaces: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(False, True)
         self._strips, self._every, self._surfaces = strips, every, surfaces
 
     def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
@@ -212,10 +206,8 @@ class HeldRuns(TokenStage[HeldRun]):
         eager: Give each character as a token once it is complete; then only invalid bytes become U+FFFD.
     """
 
-    start = NO_RUN
-    idle = NO_RUN
-
     def __init__(self, *, eager: bool) -> None:
+        super().__init__(NO_RUN, NO_RUN)
         self._eager = eager
 
     def feed(self, state: HeldRun, token: str) -> tuple[tuple[Token, ...], HeldRun]:

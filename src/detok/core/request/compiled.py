@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from ...errors import UnknownTokenId
 from ...turns.channels import ChannelSplitter, ChannelTable
 from ...turns.segments import Segmenter
 from ..decoding.automaton import Node, StreamMachine
 from ..options import DecodeOptions
-from ..snapshot import Envelope
+from ..snapshot import Envelope, Plain
 from ..vocabulary import Vocabulary
 from .followers import Follower, LogprobCollector, SegmentFollower, TokenFacts
 from .options import RequestOptions
@@ -80,7 +79,7 @@ class CompiledRequest:
         """Return the followers of a new request."""
         return (self.follower(SegmentFollower.__name__, ((), None)),) if self._has_segments else ()
 
-    def follower(self, name: str, plain: Sequence[Any]) -> Follower:
+    def follower(self, name: str, plain: Sequence[Plain]) -> Follower:
         """
         Return a new follower, or one with a state from a snapshot.
 

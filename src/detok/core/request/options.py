@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, NoReturn, get_args
+from typing import ClassVar, Literal, NoReturn, get_args
 
 from ...errors import OptionError
 from ...ids import as_ids
 from ...turns.channels import ChannelTable, channel_table
-from ..options import DecodeOptions, check_at_least, check_choice
+from ..options import DecodeOptions, PlainData, check_at_least, check_choice
 
 OutputKind = Literal["delta", "cumulative", "final"]
 AfterStop = Literal["cut", "keep"]
@@ -20,7 +20,7 @@ AfterFinish = Literal["error", "ignore"]
 # `text_search.MAX_MOVES`: beyond that they would be forgotten and found anew at every token.
 MAX_STOP_LENGTH = 1 << 12
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class RequestOptions(DecodeOptions):
         """The options of these that decide how ids become text."""
         return DecodeOptions(**{field.name: getattr(self, field.name) for field in fields(DecodeOptions)})
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the options as plain data, for a snapshot."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, ChannelTable) else None}
@@ -147,7 +147,7 @@ def _texts(option: str, value: object) -> tuple[str, ...]:
         value = (value,)
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         _refuse(option, value, "it is a string or a list of strings")
-    texts: tuple[Any, ...] = tuple(value)
+    texts: tuple[object, ...] = tuple(value)
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             _refuse(f"{option}[{position}]", text, "it is a string")
@@ -162,7 +162,7 @@ def _texts(option: str, value: object) -> tuple[str, ...]:
         if _SURROGATE.search(text):
             _refuse(f"{option}[{position}]", text, "no text has a lone surrogate in it, so it would never be found")
     # A subclass of str becomes a plain str, which a snapshot can carry.
-    return tuple("".join((text,)) for text in texts)
+    return tuple("".join((text,)) for text in texts if isinstance(text, str))
 
 
 def _refuse(option: str, value: object, accepted: str) -> NoReturn:
