@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[set[str], set[str]]] = {
             "decoding.byte_runs",
             "decoding.rewriter",
         },
-        set(),
+        {"Stages"},
     ),
     "follower": ({"request.followers"}, set()),
 }

@@ -32,3 +32,10 @@ class Pieces:
     def added_ids(self) -> Iterable[int]:
         """The places of added pieces."""
         return [token_id for token_id, piece in enumerate(self.pieces) if piece is not None and piece.added]
+
+
+class SizedPieces(Pieces):
+    """The same with a length, as the vocabularies of ``tokenizers`` have one."""
+
+    def __len__(self) -> int:
+        return len(self.pieces)

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
+import detok
 from detok.core.decoding import automaton
 from detok.core.decoding.automaton import NO_MOVES, Automaton, StreamMachine
 from detok.core.decoding.pipeline import Pipeline
 from detok.core.decoding.rules import ByteFallback, Fuse, RawBytes, Rule
 from detok.core.options import DecodeOptions
-from tests.support.pieces import Pieces
+from detok.core.vocabulary import Piece
+from tests.support.pieces import Pieces, SizedPieces
 
 # Ids 0 and 1 are kept out of lists; the byte tokens of an emoji begin at 3.
-BYTES = Pieces(b"", b"", b"The", b"\xf0\x9f\x98", b"\x84", *[b"a"] * 5)
+BYTES = SizedPieces(b"", b"", b"The", b"\xf0\x9f\x98", b"\x84", *[b"a"] * 5)
 RUNS = Pieces("", "", "x", "<0x41>")
 
 
@@ -36,7 +38,7 @@ def test_moves_of_the_idle_node_are_in_a_list_and_others_at_their_node() -> None
         assert machine.advance(machine.home, 2) == ("The", machine.home)
         assert machine.advance(machine.home, 3) == ("", open_node)
         assert machine.advance(open_node, 4) == ("😄", machine.home)
-        assert machine.questions == 3
+        assert machine.questions == 2
     assert machine.home.texts[2] == "The"
     assert machine.home.texts[3] is None
     assert machine.home.moves == {3: ("", open_node)}
@@ -74,14 +76,24 @@ def test_unknown_id_is_not_remembered() -> None:
 
 def test_warm_list_asks_no_more() -> None:
     """All that leads from the idle node back to it is there; what does not is left to the streams."""
-    machine = automaton_of()
+    machine = automaton_of(SizedPieces(*BYTES.pieces, None, Piece("<s>", special=True, data=b"<s>")))
     machine.warm()
-    asked = machine.questions
-    for token_id in (0, 1, 2, 5, 9):
+    assert machine.home.texts == [None, None, "The", None, None, *["a"] * 5, None, None]
+    for token_id in (2, 5, 9):
         machine.advance(machine.home, token_id)
-    assert machine.questions == asked
+    assert machine.questions == 0
     machine.advance(machine.home, 3)
-    assert machine.questions == asked + 1
+    assert machine.questions == 1
+
+
+@pytest.mark.parametrize(
+    "machine", [automaton_of(), StreamMachine(pipeline_of(), lambda: "fingerprint")], ids=["automaton", "plain"]
+)
+def test_nothing_leads_on_from_the_end(machine: StreamMachine) -> None:
+    """No id, known or not."""
+    for token_id in (0, 2, 3, 99, -1):
+        with pytest.raises(detok.StreamFinished):
+            machine.advance(machine.finished, token_id)
 
 
 def test_state_over_the_limit_is_not_remembered() -> None:

@@ -79,6 +79,8 @@ def test_rules_over_the_text_hold_what_a_run_gives() -> None:
 
 def test_what_is_asked_of_one_token() -> None:
     """A byte token is neither alone nor resets anything, and is its byte; any other is its text."""
-    assert (RUNS.alone("x"), RUNS.alone("<0x41>"), ByteRuns(Tail([WhiteEnds()])).alone("x")) == ("x", None, None)
+    assert (RUNS.alone("x"), RUNS.alone("<0x41>"), RUNS.alone("<0x4")) == ("x", None, "<0x4")
+    ruled = ByteRuns(Tail([WhiteEnds()]))
+    assert (ruled.alone("x"), ruled.alone("x ")) == ("x", None)
     assert (RUNS.resets(["x"]), RUNS.resets(["<0x41>", "x"])) == (True, False)
     assert (RUNS.bytes_of("<0xE3>"), RUNS.bytes_of("あ")) == (b"\xe3", "あ".encode())

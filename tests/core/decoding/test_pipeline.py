@@ -8,7 +8,7 @@ import pytest
 
 import detok
 from detok.core.decoding.pipeline import MAX_READ_BACK, Pipeline, State
-from detok.core.decoding.rules import BPEDecoder, ByteFallback, Fuse, Metaspace, RawBytes, Replace, Rule, WordPiece
+from detok.core.decoding.rules import BPEDecoder, ByteFallback, ByteLevel, Fuse, Metaspace, RawBytes, Replace, Rule, WordPiece
 from detok.core.options import DecodeOptions
 from detok.core.vocabulary import Piece
 from tests.support.kinds import CountingPrompt
@@ -134,6 +134,7 @@ def test_ids_that_become_no_token_reset_nothing() -> None:
     assert not line.resets([1])
     assert not line.resets([])
     assert not pipeline(Pieces("<0x41>"), ByteFallback(), METASPACE).resets([0])
+    assert not pipeline(Pieces("a"), ByteFallback(), ByteLevel()).resets([0])
 
 
 def test_held_is_shown_with_its_reason() -> None:

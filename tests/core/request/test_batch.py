@@ -505,3 +505,15 @@ def test_fault_in_a_state_change_of_one_request_is_raised(
     ids = [token_id for output in taken for token_id in output.token_ids]
     assert ids == [LETTERS[place % 3] for place in range(len(ids))]
     assert "".join(output.text for output in taken) == learned.decode(ids)
+
+
+def test_row_that_is_refused_is_an_error_even_if_its_end_fails() -> None:
+    """The end searches what an open byte run held, which may take too long: the error is that of the row."""
+    tokenizer = detok.load(make(sequence(FALLBACK, FUSE), byte_tokens(b"a")))
+    batch = detok.BatchDecoder(tokenizer)
+    batch.open("a", (), detok.RequestOptions(stop_regex="(a+)+$b", stop_regex_timeout=1e-9))
+    assert batch.step([detok.Row("a", [0] * 40)]) == [detok.RequestOutput("", [0] * 40)]
+    refused: tuple[Any, ...] = ("a", [None], None, None, None)
+    (output,) = batch.step([refused])
+    assert isinstance(output.error, detok.TokenTypeError)
+    assert (output.text, output.finish_reason, len(batch)) == ("", "error", 0)
