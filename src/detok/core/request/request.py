@@ -268,8 +268,8 @@ class RequestDecoder:
         if begin:
             self._spans.clear()
         for _, _, place, certain, _ in moves[begin:]:
-            if place.node is not None:
-                self._spans.add(place.node, certain)
+            assert place.node is not None
+            self._spans.add(place.node, certain)
 
     def _entries(self, ids: Sequence[int], logprobs: Logprobs) -> Sequence[Logprob]:
         """Return a logprob for each id. Refuse logprobs that are given in some steps only."""
