@@ -114,7 +114,7 @@ def test_what_never_becomes_a_delimiter_comes_out() -> None:
 
 def test_table_without_a_way_is_refused() -> None:
     """A delimiter that leads nowhere, or a start that is not there, is named."""
-    with pytest.raises(detok.OptionError, match="'nowhere' is not possible; the table has the channels content"):
+    with pytest.raises(detok.OptionError, match="'nowhere' is invalid; the table has the channels content"):
         ChannelTable("content", {"content": (Delimiter("x", "nowhere"),)})
     with pytest.raises(detok.OptionError, match="start='other'"):
         ChannelTable("other", {"content": ()})

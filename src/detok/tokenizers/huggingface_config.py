@@ -115,7 +115,7 @@ def _check(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _wrong(path: Path, name: str, accepted: str) -> SourceError:
-    return SourceError(path, found=f"{name} is not possible", accepted=accepted)
+    return SourceError(path, found=f"{name} is invalid", accepted=accepted)
 
 
 def _version(text: str | None) -> tuple[int, int]:
