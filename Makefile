@@ -71,6 +71,8 @@ $(VENV)/run: pyproject.toml | $(VENV)/bin/python
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 	@echo "installing detok and what its tests need"
 	@$(BIN)/python -m pip install --quiet --editable '.[cli,serve]' --group test --group lint
+	@# trl brings chat templates that tests render; what it depends on (torch, gigabytes) is not needed for that.
+	@$(BIN)/python -m pip install --quiet --no-deps 'trl>=1.16'
 	@touch $@
 
 $(VENV)/bench: pyproject.toml | $(VENV)/bin/python

@@ -59,21 +59,20 @@ if TYPE_CHECKING:
     from .prompts.bos import DoubleBosWarning
     from .prompts.token_strings import TokenString
     from .tokenizers import Tokenizer, load
-    from .turns.channels import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
+    from .turns.channels import ChannelDelta
+    from .turns.formats import TURN_FORMATS, ReasoningFormat, ToolFormat, TurnFormat
     from .turns.segments import Special, Text
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "CHANNEL_TABLES",
     "EMBEDDED",
+    "TURN_FORMATS",
     "BatchDecoder",
     "ChannelDelta",
-    "ChannelTable",
     "ChatTemplateError",
     "DecodeOptions",
     "Decoder",
-    "Delimiter",
     "DetokError",
     "DoubleBos",
     "DoubleBosWarning",
@@ -88,6 +87,7 @@ __all__ = [
     "OptionError",
     "Piece",
     "PromptTooLong",
+    "ReasoningFormat",
     "RequestDecoder",
     "RequestExpired",
     "RequestFailed",
@@ -106,7 +106,9 @@ __all__ = [
     "TokenString",
     "TokenTypeError",
     "Tokenizer",
+    "ToolFormat",
     "TopLogprob",
+    "TurnFormat",
     "UnknownDecoder",
     "UnknownRequest",
     "UnknownTokenId",
@@ -126,7 +128,8 @@ _NAMES = {
     ".core.decoder": ("Decoder",),
     ".core.options": ("DecodeOptions",),
     ".core.request.batch": ("BatchDecoder", "Row"),
-    ".turns.channels": ("CHANNEL_TABLES", "ChannelDelta", "ChannelTable", "Delimiter"),
+    ".turns.channels": ("ChannelDelta",),
+    ".turns.formats": ("TURN_FORMATS", "ReasoningFormat", "ToolFormat", "TurnFormat"),
     ".core.request.logprobs": ("Logprob", "TokenLogprob", "TopLogprob"),
     ".logprob_shapes": ("chat_logprobs", "completion_logprobs"),
     ".core.request.options": ("RequestOptions",),

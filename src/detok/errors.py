@@ -188,13 +188,14 @@ class DoubleBos(UsageError, ValueError):
 class ChatTemplateError(DetokError, ValueError):
     """A chat template is invalid, or it refuses a chat, or fails while it renders one."""
 
-    def __init__(self, template: str, *, line: int | None, problem: str) -> None:
+    def __init__(self, template: str, *, line: int | None, problem: str, place: str | None = None) -> None:
         super().__init__(template, line, problem)
-        self.template, self.line, self.problem = template, line, problem
+        self.template, self.line, self.problem, self.place = template, line, problem, place
 
     def __str__(self) -> str:
         where = "" if self.line is None else f", line {self.line}"
-        return f"chat template {self.template!r}{where}: {self.problem}"
+        at = "" if self.place is None else f" (at {self.place})"
+        return f"chat template {self.template!r}{where}: {self.problem}{at}"
 
 
 class SourceError(DetokError, ValueError):

@@ -18,7 +18,7 @@ def test_check_encode_prints_the_certificate() -> None:
     result = run("check", EMBEDDED.source, "--encode", "--lists", "20", "--seed", "7")
     assert result.exit_code == 0
     assert result.stderr == ""
-    for part in ("20 hostile texts", "seed 7", "✓ 0 differences", "encode of tokenizers", EMBEDDED.encoder.name):
+    for part in ("20 hostile texts", "seed 7", "✓ 0 differences", "encode of transformers", EMBEDDED.encoder.name):
         assert part in result.stdout
 
 

@@ -11,10 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+
+import detok
 
 BODY = {"model": "replay", "prompt": "?", "max_tokens": 100_000, "stream": True}
 
@@ -144,3 +147,67 @@ def test_what_cannot_be_served_is_told(options: list[str], words: str) -> None:
     assert found.returncode == 2
     assert words in found.stderr
     assert len(found.stderr.splitlines()) == 1
+
+
+DYING = """
+import sys
+from detok.__main__ import main
+from detok.engines import vllm_core, vllm_core_client
+from tests.engines.test_vllm_core import FakeCore
+
+class Dying(FakeCore):
+    async def add(self, request):
+        await super().add(request)
+        self.give(RuntimeError("EngineCore encountered an issue."))
+
+vllm_core_client.start_engine = lambda model, options: vllm_core.VllmCoreEngine(Dying())
+sys.argv = ["detok", "serve", "--port", "0", "--engine", "vllm-core:tiny", "--model-name", "m", "--tokenizer", sys.argv[1]]
+main()
+"""
+
+
+def test_engine_that_dies_ends_the_process_with_a_code_of_its_own() -> None:
+    """Its requests end with an error first, so that whoever starts the process knows what to start again."""
+    command = [sys.executable, "-c", DYING, str(detok.EMBEDDED)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            server = Served(process)
+            body = {"prompt": [1], "stream": True}
+            found = httpx.post(f"{server.url}/v1/completions", json=body, timeout=30)
+            assert (found.status_code, found.json()["error"]["message"]) == (503, "the engine has died")
+            assert process.stderr is not None
+            rest = process.stderr.read()
+            assert process.wait(30) == 3
+            assert rest.splitlines()[-1] == "detok: m: the engine has died"
+        finally:
+            process.kill()
+
+
+def test_model_has_names_a_template_and_variables_by_flags(tmp_path: Path) -> None:
+    """As vLLM's users give them; the first name signs."""
+    template = tmp_path / "chat.jinja"
+    template.write_text("{{ messages[0].content }}{{ mark }}", encoding="utf-8")
+    names = ("--served-model-name", "a", "--served-model-name", "b")
+    flags = ("--chat-template", str(template), "--default-chat-template-kwargs", '{"mark": "!"}')
+    with served("--engine", "echo", *names, *flags) as server:
+        assert [one["id"] for one in httpx.get(f"{server.url}/v1/models").json()["data"]] == ["a", "b"]
+        body = {"model": "b", "messages": [{"role": "user", "content": "Hi"}]}
+        answer = httpx.post(f"{server.url}/v1/chat/completions", json=body).json()
+        assert (answer["model"], answer["choices"][0]["message"]["content"]) == ("a", "Hi!")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--chat-template", "nowhere.jinja"), "no such file"),
+        (("--default-chat-template-kwargs", "{"), "--default-chat-template-kwargs { is no JSON object"),
+        (("--default-chat-template-kwargs", "[]"), "is no JSON object"),
+        (("--default-chat-template-kwargs", '{"tools": []}'), "default_chat_template_kwargs.tools"),
+    ],
+)
+def test_template_that_cannot_be_is_told_at_the_start(options: tuple[str, ...], words: str) -> None:
+    """On one line."""
+    ended = run("--engine", "echo", *options)
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr

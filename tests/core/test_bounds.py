@@ -126,7 +126,7 @@ def test_huge_id_in_a_sparse_vocabulary_costs_no_table() -> None:
     library.add_tokens(["b"])
     machine = tokenizer.automaton(DecodeOptions())
     tokenizer.decode([1, 1, 1])
-    assert len(machine.idle.texts) <= 4
+    assert len(machine.home.texts) <= 4
 
 
 def test_threads_share_a_tokenizer(mistral: detok.Tokenizer) -> None:

@@ -242,3 +242,15 @@ def test_token_bytes_of_an_unknown_id_raise(tokenizer: detok.Tokenizer) -> None:
             tokenizer.token_bytes(unknown)
     with pytest.raises(detok.TokenTypeError):
         tokenizer.token_text(1.0)  # type: ignore[arg-type]  # this is what is tested
+
+
+def test_finished_stream_takes_no_more(tokenizer: detok.Tokenizer) -> None:
+    """By no way, not even no ids at all; a second end gives nothing."""
+    stream = tokenizer.stream()
+    assert stream.extend([HI, E3]) + stream.finish() == "Hi\ufffd"
+    assert (stream.finish(), stream.held, stream.finished) == ("", "", True)
+    for ids in ([], [HI], [HI, HI], (HI,)):
+        with pytest.raises(detok.StreamFinished):
+            stream.extend(ids)
+    with pytest.raises(detok.StreamFinished):
+        stream.step(HI)

@@ -96,7 +96,7 @@ def test_compiler() -> None:
     """`compiler`: where the rules of Llama 2's decoder go."""
     rules: list[Rule] = [Replace("▁", " "), ByteFallback(), Fuse(), Strip(" ", start=1, stop=0)]
     made, ids = decoder(rules, ["▁a"])
-    pipeline = made.automaton(DecodeOptions()).pipeline
+    pipeline = made.automaton(DecodeOptions()).rules
     assert [type(stage).__name__ for stage in pipeline._front] == ["EachToken"]
     assert isinstance(pipeline._joiner, ByteRuns)
     assert [type(stage).__name__ for stage in pipeline._joiner._tail._stages] == ["Rewriter"]
@@ -109,12 +109,12 @@ def test_automaton() -> None:
     assert qwen.encode("The 😄", add_special_tokens=False) == [785, 26525, 226]
     machine = qwen.machine(DecodeOptions())
     assert isinstance(machine, Automaton)
-    assert machine.advance(machine.idle, 785) == ("The", machine.idle)
-    text, node = machine.advance(machine.idle, 26525)
+    assert machine.advance(machine.home, 785) == ("The", machine.home)
+    text, node = machine.advance(machine.home, 26525)
     assert (text, machine.pipeline.held(node.state)[0]) == (" ", b"\xf0\x9f\x98")
-    assert machine.advance(node, 226) == ("😄", machine.idle)
-    assert machine.idle.texts[785] == "The"
-    assert (26525 in machine.idle.moves, 226 in node.moves) == (True, True)
+    assert machine.advance(node, 226) == ("😄", machine.home)
+    assert machine.home.texts[785] == "The"
+    assert (26525 in machine.home.moves, 226 in node.moves) == (True, True)
 
 
 @pytest.mark.parametrize(("prompt_ids", "forwards"), [([785, 3974], [785, 3974]), ([785, 26525, 226], [785, 26525, 226])])

@@ -39,7 +39,7 @@ def test_name_that_is_none_is_refused(name: str) -> None:
         open_engine(name)
 
 
-@pytest.mark.parametrize("missing", ["httpx", "msgspec"])
+@pytest.mark.parametrize("missing", ["aiohttp", "msgspec"])
 def test_missing_library_names_the_extra(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything else fails."""
     monkeypatch.setitem(sys.modules, missing, None)

@@ -185,7 +185,7 @@ def test_continued_message_of_another_role_is_refused() -> None:
 
 def test_continued_message_without_text_is_refused() -> None:
     """No content, or only images."""
-    last: dict[str, Any] = {"role": "assistant", "tool_calls": [{}]}
+    last: dict[str, Any] = {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}
     with pytest.raises(detok.MessageError, match=r"messages\[1\] has no content"):
         rendered(TEMPLATES["plain"], [*CHAT, last], continue_final_message=True)
     last = {"role": "assistant", "content": [{"type": "image"}]}

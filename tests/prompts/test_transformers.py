@@ -38,23 +38,28 @@ def outcome(render: Any) -> Any:
         return type(error).__name__ in ("TemplateError", "UndefinedError", "TypeError", "ChatTemplateError") or error
 
 
-def assert_same(name: str, chat: list[dict[str, Any]], **options: Any) -> None:
-    """Text, ids, and ids with nothing to keep from being special."""
+def assert_same(name: str, chat: list[dict[str, Any]], judged: list[dict[str, Any]] | None = None, **options: Any) -> None:
+    """Text, ids, and ids with nothing to keep from being special; of a chat that transformers may get in another shape."""
     ours, peer = real_tokenizer(name) if name else EMBEDDED, theirs(name)
-    text = outcome(lambda: peer.apply_chat_template(chat, tokenize=False, **options))
+    judged = chat if judged is None else judged
+    text = outcome(lambda: peer.apply_chat_template(judged, tokenize=False, **options))
     assert outcome(lambda: ours.render_chat(chat, **options)) == text
     if isinstance(text, str):
-        ids = peer.apply_chat_template(chat, tokenize=True, return_dict=False, **options)
+        ids = peer.apply_chat_template(judged, tokenize=True, return_dict=False, **options)
         assert ours.encode_chat(chat, double_bos="allow", **options) == ids
         assert ours.encode_chat(chat, double_bos="allow", safe=True, **options) == ids
 
 
+# DeepSeek-V3's loses calls in every shape that transformers hands on: test_history has what detok makes of them.
+REAL = [(name, chat) for name in WITH_TEMPLATE for chat in CHATS if name != "deepseek-v3" or chat not in ("tools", "calls alone")]
+
+
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
-@pytest.mark.parametrize("chat", CHATS.values(), ids=list(CHATS))
-@pytest.mark.parametrize("name", WITH_TEMPLATE)
-def test_chat_of_a_real_template_equals_transformers(name: str, chat: list[dict[str, Any]], options: dict[str, Any]) -> None:
-    """Systems, tools, empty contents, white space, thoughts."""
-    assert_same(name, chat, **options)
+@pytest.mark.parametrize(("name", "of"), REAL, ids=["-".join(one) for one in REAL])
+def test_chat_of_a_real_template_equals_transformers(name: str, of: str, options: dict[str, Any]) -> None:
+    """Systems, tools, empty contents, white space, thoughts. A content of null is an empty one (see `test_history`)."""
+    chat = CHATS[of]
+    assert_same(name, chat, [{**message, "content": message["content"] or ""} for message in chat], **options)
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))

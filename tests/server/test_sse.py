@@ -13,7 +13,7 @@ from detok.engines.base import EngineRequest
 from detok.engines.echo import EchoEngine
 from detok.errors import EngineError
 from detok.server.app import Server
-from detok.turns.channels import channel_table
+from detok.turns.formats import turn_format
 from tests.frontend.manual import ManualEngine, row
 from tests.server.support import Client, ask, ids_of, model, running
 from tests.support.event_loop import settle
@@ -178,21 +178,23 @@ def test_silence_is_filled_with_comments() -> None:
 
 
 def test_call_that_is_gathered_is_a_silence() -> None:
-    """Nothing is sent of it, not even an empty piece, and so there are comments."""
+    """Before its name nothing is sent of it, not even an empty piece, and so there are comments."""
 
     async def main() -> None:
         engine = ManualEngine()
-        async with running(model(engine, channels=channel_table("hermes")), heartbeat_seconds=0.01) as server:
-            client = Client(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": "?"}], "stream": True})
+        tools = [{"type": "function", "function": {"name": "f"}}]
+        body = {"messages": [{"role": "user", "content": "?"}], "stream": True, "tools": tools}
+        async with running(model(engine, channels=turn_format("hermes")), heartbeat_seconds=0.01) as server:
+            client = Client(server, "/v1/chat/completions", body)
             asking = asyncio.create_task(client.run())
             (name,) = await engine.arrived(1)
-            engine.give(row(name, *ids_of('So:<tool_call>{"name": "f", "arguments": {"a": "')))
+            engine.give(row(name, *ids_of('So:<tool_call>{"arguments": {"a": "')))
             await client.wrote.wait()
             before = len(client.answer.bodies)
             while not any(body[:1] == b":" for body in client.answer.bodies[before:]):
                 engine.give(row(name, *ids_of("a")))
                 await asyncio.sleep(0)
-            engine.give(row(name, *ids_of('"}}</tool_call>'), finish_reason="stop"))
+            engine.give(row(name, *ids_of('"}, "name": "f"}</tool_call>'), finish_reason="stop"))
             answer = await asking
             assert b"" not in answer.bodies
             assert answer.text() == "So:"

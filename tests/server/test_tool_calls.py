@@ -2,66 +2,46 @@
 
 from __future__ import annotations
 
-import pytest
+from detok.server.tool_calls import MessageDeltas, whole_message
+from detok.turns.channels import ChannelDelta
 
-import detok
-from detok.server.tool_calls import MessageDeltas, table_behind, whole_message
-from detok.turns.channels import CHANNEL_TABLES, ChannelDelta
-
-TOKENIZER = detok.load(detok.EMBEDDED)
-CALL = '{"name": "f", "arguments": {"city": "Zoë"}}'
+CALL = [ChannelDelta("tool", text, 1, name="f") for text in ("", '{"a"', "", ": 1}")]
 
 
-def message(*deltas: ChannelDelta) -> dict[str, object]:
+def message(*deltas: ChannelDelta, parallel: bool = True, reasoning: bool = True) -> dict[str, object]:
     """The whole message of deltas that come one by one, without the ids of its calls."""
-    fields = MessageDeltas()
-    made = [delta for one in deltas for delta in fields.feed([one])] + fields.feed([], ends=True)
-    whole = whole_message(made)
+    fields = MessageDeltas(parallel=parallel, reasoning=reasoning)
+    whole = whole_message([delta for one in deltas for delta in fields.feed([one])])
     for call in whole.get("tool_calls", ()):
         assert call.pop("id").startswith("call_")
         assert call.pop("type") == "function"
     return whole
 
 
-def test_call_is_given_when_it_is_whole() -> None:
-    """Its arguments are JSON, whatever pieces it came in; two in a row are two."""
-    pieces = [ChannelDelta("tool", one, 1) for one in CALL] + [ChannelDelta("tool", CALL, 2)]
-    function = {"function": {"name": "f", "arguments": '{"city": "Zoë"}'}}
-    assert message(ChannelDelta("content", "So:", 0), *pieces) == {
+def test_call_is_framed() -> None:
+    """The name with the first piece of arguments, and nothing for a piece without text; two in a row are two."""
+    function = {"function": {"name": "f", "arguments": '{"a": 1}'}}
+    second = [delta._replace(part=2) for delta in CALL]
+    assert message(ChannelDelta("content", "So:", 0), *CALL, *second) == {
         "role": "assistant",
         "content": "So:",
         "reasoning_content": None,
         "tool_calls": [function, function],
     }
+    assert len(MessageDeltas().feed(CALL)) == 3
+    assert len(message(*CALL, *second, parallel=False)["tool_calls"]) == 1  # type: ignore[arg-type]
 
 
-DEEP = "[" * 60_000
-NO_CALLS = ["{", "[]", '{"arguments": {}}', '{"name": 5}', "f(1)", DEEP, f'{{"name": "f", "arguments": {DEEP}']
+def test_id_of_the_model_is_the_calls() -> None:
+    """Kimi's templates want it back."""
+    (first,) = MessageDeltas().feed([ChannelDelta("tool", "{}", 0, name="f", call_id="functions.f:0")])
+    assert first["tool_calls"][0]["id"] == "functions.f:0"
 
 
-@pytest.mark.parametrize("text", NO_CALLS, ids=range(len(NO_CALLS)))
-def test_what_is_no_call_is_shown(text: str) -> None:
-    """No text of a model is lost."""
-    whole = message(ChannelDelta("content", "a", 0), ChannelDelta("tool", text, 1))
-    assert whole["content"] == f"a{text}"
-    assert "tool_calls" not in whole
-
-
-def test_arguments_are_passed_on_where_the_header_names_the_function() -> None:
-    """As harmony writes it: at once, piece by piece."""
-    header = "commentary to=functions.weather <|constrain|>json"
-    fields = MessageDeltas()
-    (first,) = fields.feed([ChannelDelta("tool", '{"a"', 3, header)])
-    (second,) = fields.feed([ChannelDelta("tool", ": 1}", 3, header)])
-    assert first["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"a"'}
-    assert second == {"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]}
-    assert whole_message([first, second])["tool_calls"][0]["function"]["arguments"] == '{"a": 1}'
-
-
-@pytest.mark.parametrize(
-    ("prompt", "start"), [("assistant\n<think>\n", "reasoning"), ("assistant\n", "content"), ("<think>a", "content")]
-)
-def test_prompt_that_opens_the_reasoning_is_seen(prompt: str, start: str) -> None:
-    """As the templates of some models do."""
-    ids = TOKENIZER.encode(prompt, add_special_tokens=False)
-    assert table_behind(CHANNEL_TABLES["think"], TOKENIZER, ids).start == start
+def test_reasoning_may_be_left_out() -> None:
+    """It is counted all the same."""
+    fields = MessageDeltas(reasoning=False)
+    assert fields.feed([ChannelDelta("reasoning", "hm", 0, tokens=2), ChannelDelta("content", "a", 1, tokens=1)]) == [
+        {"content": "a"}
+    ]
+    assert fields.reasoning_tokens == 2

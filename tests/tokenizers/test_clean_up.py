@@ -40,7 +40,7 @@ def directory(folder: Path, kind: str, **config: Any) -> Path:
 def transformers_tokenizer(folder: Path) -> Any:
     """What transformers makes of a directory."""
     transformers = pytest.importorskip("transformers", reason="transformers judges clean-up and configuration")
-    return transformers.PreTrainedTokenizerFast.from_pretrained(str(folder))
+    return transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
 
 
 CONFIGS: list[dict[str, Any]] = [
@@ -120,12 +120,17 @@ def test_tokens_of_the_configuration_are_added_as_transformers_does(config: dict
             assert ours.decode(ids, skip) == theirs.decode(ids, skip_special_tokens=skip)
 
 
-def test_special_tokens_map_counts_where_the_configuration_is_silent(tmp_path: Path) -> None:
-    """What both say, tokenizer_config.json decides."""
-    folder = directory(tmp_path / "tokenizer", "Metaspace", eos_token="s")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("declares", "expected"), [(False, {"▁n", "▁a", "[SEP]"}), (True, {"s", "[SEP]"})])
+def test_special_tokens_map_goes_first_where_no_tokens_are_declared(declares: bool, expected: set[str], tmp_path: Path) -> None:
+    """What both say, special_tokens_map.json decides; with an added_tokens_decoder it is not read."""
+    declared: dict[str, Any] = {"added_tokens_decoder": {}} if declares else {}
+    folder = directory(tmp_path / "tokenizer", "Metaspace", eos_token="s", **declared)
     (folder / "special_tokens_map.json").write_text(json.dumps({"eos_token": "▁n", "bos_token": {"content": "▁a"}}))
-    tokenizer = detok.load(folder)
-    assert {tokenizer.piece(token_id).text for token_id in tokenizer.special_ids} == {"s", "▁a", "[SEP]"}
+    tokenizer, theirs = detok.load(folder), transformers_tokenizer(folder)
+    assert {tokenizer.piece(token_id).text for token_id in tokenizer.special_ids} == expected
+    assert {*theirs.all_special_tokens, "[SEP]"} == expected
+    assert tokenizer.eos_token_ids == (theirs.eos_token_id,)
 
 
 @pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])

@@ -674,6 +674,25 @@ def test_unknown_pre_tokenizer_is_named() -> None:
         made("gpt2, spelled as SentencePiece").encode("a")
 
 
+@pytest.mark.parametrize(
+    ("entries", "pre", "spelled"),
+    [
+        ([("Ġa", NORMAL), ("b", NORMAL), ("Ã", NORMAL)], "brand-new", "GPT-2's"),
+        ([("Ġa", NORMAL), ("b", NORMAL), ("Ã", NORMAL)], None, "GPT-2's"),
+        ([("▁a", NORMAL), ("b", NORMAL), ("Ã", NORMAL)], "brand-new", "SentencePiece's, as its entries show"),
+        ([("Ġa", NORMAL), ("b", NORMAL), ("Ã", NORMAL)], ["a", "list"], "GPT-2's"),
+    ],
+)
+def test_new_pre_tokenizer_is_decoded_and_not_encoded(entries: Any, pre: Any, spelled: str, tmp_path: Path) -> None:
+    """How a text is cut says nothing of how ids are decoded; the entries show how they are spelled."""
+    values = {} if pre is None else {"pre": pre}
+    tokenizer = from_file(write(tmp_path / "a.gguf", "gpt2", entries, merges=["a b"], **values))
+    assert tokenizer.decode([0, 1, 2]) == (" ab\ufffd" if spelled == "GPT-2's" else " abÃ")
+    assert f"so that no text is encoded; the spelling is {spelled}" in tokenizer.description
+    with pytest.raises(detok.EncodeUnsupported):
+        tokenizer.encode("a")
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 @pytest.mark.parametrize("text", ["\ud800", None, 5])
 def test_text_that_cannot_be_encoded_is_refused(name: str, text: Any) -> None:

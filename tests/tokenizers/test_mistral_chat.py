@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,39 @@ def test_chat_with_tools_equals_mistral_common(file: str) -> None:
     assert both(file)[0].encode_chat(CALLS, tools=TOOLS) == expected
 
 
+def _turn(call_id: str | None, arguments: Any, **more: Any) -> list[dict[str, Any]]:
+    named: dict[str, Any] = {} if call_id is None else {"id": call_id}
+    call = {**named, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
+    result = {"role": "tool", "content": "21", **({} if call_id is None else {"tool_call_id": call_id})}
+    return [CALLS[0], {"role": "assistant", "tool_calls": [call], **more}, result]
+
+
+@pytest.mark.parametrize("file", FILES[2:])
+@pytest.mark.parametrize("arguments", ["{}", "", None, "{broken", {}, "[]"])
+@pytest.mark.parametrize("call_id", ["call_000000000123456789", "123456789"])
+def test_history_of_a_client_equals_mistral_common(file: str, call_id: str, arguments: Any) -> None:
+    """Ids of any length become the last nine characters; arguments that are none are empty; void messages say nothing."""
+    ours = both(file)[0]
+    expected = theirs(file, CALLS, tools=TOOLS)
+    assert ours.encode_chat(_turn(call_id, arguments), tools=TOOLS) == expected
+    assert ours.encode_chat(_turn(call_id, arguments, content=None, reasoning="hm", function_call=None), tools=TOOLS) == expected
+    void = [{"role": "assistant", "content": None}, *_turn(call_id, arguments, content="")]
+    assert ours.encode_chat([*void[1:2], void[0], *void[2:]], tools=TOOLS) == expected
+
+
+@pytest.mark.parametrize("file", FILES[2:])
+def test_old_calls_and_ids_of_other_families_have_nine_characters(file: str) -> None:
+    """Nothing but the id differs."""
+    ours = both(file)[0]
+    old = [CALLS[0], {"role": "assistant", "function_call": {"name": "get_weather", "arguments": "{}"}}]
+    texts = [ours.render_chat([*old, {"role": "function", "name": "get_weather", "content": "21"}])]
+    texts += [ours.render_chat(_turn(call_id, "{}")) for call_id in ("functions.get_weather:0", None, "x")]
+    texts += [ours.render_chat(_turn("123456789", "{}"))]
+    ids = [re.search(r'"id": "([A-Za-z0-9]{9})"', text) for text in texts]
+    assert len({text.replace(one[1], "ID") for text, one in zip(texts, ids, strict=True) if one is not None}) == 1
+    assert None not in ids
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_continued_message_equals_mistral_common(file: str) -> None:
     """Without an end."""
@@ -134,3 +168,10 @@ def test_mask_without_a_template_is_refused() -> None:
     """mistral_common does not say what the assistant wrote."""
     with pytest.raises(detok.OptionError, match="give chat_template"):
         both("tekken_240911.json")[0].encode_chat_with_mask(CHATS["one"])
+
+
+def test_part_that_is_no_text_is_named_if_all_has_to_be_told() -> None:
+    """By its place."""
+    chat = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "x"}}]}]
+    with pytest.raises(detok.MessageError, match=r"messages\[0\]\.content\[1\] is of the type 'image_url'"):
+        both("tekken_240911.json")[0].encode_chat(chat, complete=True)

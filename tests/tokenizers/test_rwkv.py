@@ -182,7 +182,7 @@ BAD_FILES = {
     "a wrong length": (b"1 'a' 1\n2 'bc' 3\n", "line 2: 'bc' has 2 bytes, not 3"),
     "characters for bytes": ("1 'é' 1\n".encode(), "'é' has 2 bytes, not 1"),
     "an id twice": (b"1 'a' 1\n1 'b' 1\n", "line 2: the id 1 stands for b'a' too"),
-    "a huge id": (b"99999999 'a' 1\n", "the id 99999999 is beyond"),
+    "a huge id": (b"9999999999 'a' 1\n", "the id 9999999999 is beyond"),
     "a number": (b"1 5 1\n", "this is no id"),
     "an expression": (b"1 'a'+'b' 2\n", "this is no id"),
     "code": (b"1 __import__('os').system('true') 1\n", "this is no id"),

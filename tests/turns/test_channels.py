@@ -1,4 +1,4 @@
-"""Channels: delimiters that are special tokens, text, or text over several tokens, for the tables that come along."""
+"""Channels: delimiters that are special tokens, text, or text over several tokens, for the formats that come along."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
-from detok import CHANNEL_TABLES, ChannelDelta, ChannelTable, Delimiter
-from detok.turns.channels import ChannelSplitter
+from detok import TURN_FORMATS, ReasoningFormat, ToolFormat, TurnFormat
+from detok.turns.parsers import turn_parser
 from tests.support.handmade import make
 
 SPECIALS = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>", "<|constrain|>"]
 PIECES = [
     *SPECIALS,
-    *"<>/|abcdehiklmnorstuw_ .:={}\n",
+    *'<>/|abcdefghiklmnorstuw_ .:={}\n",',
     "<think>",
     "</think>",
     "<tool_call>",
@@ -33,17 +33,17 @@ def ids_of(*pieces: str) -> list[int]:
     return [PIECES.index(part) for piece in pieces for part in ([piece] if piece in PIECES else piece)]
 
 
-def parts_of(ids: Sequence[int], channels: str | ChannelTable, steps: int = 1) -> list[tuple[str, str, str]]:
+def parts_of(ids: Sequence[int], channels: str | TurnFormat, steps: int = 1) -> list[tuple[str, str, str]]:
     """Channel, text and header of each part."""
     request = TOKENIZER.request(channels=channels)
     outputs = [request.feed(ids[start : start + steps]) for start in range(0, len(ids), steps)]
     outputs.append(request.finish("stop"))
     parts: dict[int, tuple[str, str, str]] = {}
     for output in outputs:
-        for channel, text, part, header in output.channels or ():
-            before = parts.get(part, (channel, "", header))
-            assert (before[0], before[2]) == (channel, header)
-            parts[part] = (channel, before[1] + text, header)
+        for delta in output.channels or ():
+            before = parts.get(delta.part, (delta.channel, "", delta.header or delta.name))
+            assert (before[0], before[2]) == (delta.channel, delta.header or delta.name)
+            parts[delta.part] = (delta.channel, before[1] + delta.text, before[2])
     assert list(parts) == sorted(parts)
     return [*parts.values()]
 
@@ -58,15 +58,16 @@ def test_reasoning_is_split_from_content(steps: int, spelled: bool) -> None:
 
 
 def test_tool_calls_in_a_row_are_parts_of_their_own() -> None:
-    """Two calls, with content before and between: nothing runs together."""
-    ids = ids_of("hi", "<tool_call>", "{a}", "</tool_call>", "\n", "<tool_call>", "{b}", "</tool_call>")
-    assert parts_of(ids, "hermes") == [("content", "hi", ""), ("tool", "{a}", ""), ("content", "\n", ""), ("tool", "{b}", "")]
+    """Two calls, with content before, and white space between that belongs to the delimiters."""
+    call = '{"name":"b","arguments":{"a":"b"}}'
+    ids = ids_of("hi", "<tool_call>", call, "</tool_call>", "\n", "<tool_call>", call, "</tool_call>")
+    assert parts_of(ids, "hermes") == [("content", "hi", ""), ("tool", '{"a":"b"}', "b"), ("tool", '{"a":"b"}', "b")]
 
 
-def test_qwen_has_both() -> None:
-    """A tool call is one only outside of reasoning."""
+def test_what_is_no_call_is_content_as_it_is_written() -> None:
+    """With its delimiters, in reasoning too."""
     ids = ids_of("<think>", "<tool_call>", "</think>", "a", "<tool_call>", "{}", "</tool_call>")
-    assert parts_of(ids, "qwen") == [("reasoning", "<tool_call>", ""), ("content", "a", ""), ("tool", "{}", "")]
+    assert parts_of(ids, "qwen") == [("reasoning", "<tool_call>", ""), ("content", "a<tool_call>{}</tool_call>", "")]
 
 
 def test_harmony_is_routed_by_its_headers() -> None:
@@ -75,7 +76,7 @@ def test_harmony_is_routed_by_its_headers() -> None:
         "<|channel|>", "analysis".replace("y", "i"), "<|message|>", "hm", "<|end|>",
     )  # fmt: skip
     assert parts_of(ids, "harmony")[0][1:] == ("hm", "<|channel|>analisis")
-    splitter = ChannelSplitter(CHANNEL_TABLES["harmony"])
+    splitter = turn_parser(TURN_FORMATS["harmony"])
     deltas = splitter.feed(
         [
             detok.Special(1, "<|channel|>"), detok.Text("analysis"), detok.Special(2, "<|message|>"), detok.Text("hm"),
@@ -86,43 +87,78 @@ def test_harmony_is_routed_by_its_headers() -> None:
             detok.Text("42"), detok.Special(5, "<|return|>"),
         ]
     )  # fmt: skip
-    assert deltas == [
-        ChannelDelta("reasoning", "hm", 0, "<|channel|>analysis"),
-        ChannelDelta("tool", "{}", 1, "assistant<|channel|>commentary to=functions.f <|constrain|>json"),
-        ChannelDelta("content", "42", 2, "assistant<|channel|>final"),
+    assert [(one.channel, one.text, one.part, one.header, one.name) for one in deltas] == [
+        ("reasoning", "hm", 0, "<|channel|>analysis", ""),
+        ("tool", "{}", 1, "assistant<|channel|>commentary to=functions.f <|constrain|>json", "f"),
+        ("content", "42", 2, "assistant<|channel|>final", ""),
     ]
 
 
 def test_delimiter_may_be_an_id() -> None:
     """Of a token that is not special, too: its text is then in no channel."""
-    table = ChannelTable("content", {"content": (Delimiter(PIECES.index("think"), "reasoning"),), "reasoning": ()})
-    assert parts_of(ids_of("a", "think", "b", "think"), table) == [("content", "a", ""), ("reasoning", "bthink", "")]
+    think = PIECES.index("think")
+    turn = TurnFormat(ReasoningFormat((think,), (PIECES.index(">\n"),)))
+    assert parts_of(ids_of("think", "b", "think", ">\n", "a"), turn) == [("reasoning", "bthink", ""), ("content", "a", "")]
 
 
 def test_output_may_begin_inside_reasoning() -> None:
     """Behind a prompt that ends in the opening delimiter."""
-    table = CHANNEL_TABLES["think"].starting_in("reasoning")
+    table = TURN_FORMATS["think"].starting_in("reasoning")
     assert parts_of(ids_of("a", "</think>", "b"), table) == [("reasoning", "a", ""), ("content", "b", "")]
 
 
 def test_what_never_becomes_a_delimiter_comes_out() -> None:
     """Half a delimiter at the end, or with a special token in the middle of it, is text."""
-    assert parts_of(ids_of("a</thin"), CHANNEL_TABLES["think"].starting_in("reasoning")) == [("reasoning", "a</thin", "")]
+    assert parts_of(ids_of("a</thin"), TURN_FORMATS["think"].starting_in("reasoning")) == [("reasoning", "a</thin", "")]
     ids = [*ids_of("<th"), PIECES.index("<|end|>"), *ids_of("ink>")]
     assert parts_of(ids, "think") == [("content", "<think>", "")]
 
 
-def test_table_without_a_way_is_refused() -> None:
-    """A delimiter that leads nowhere, or a start that is not there, is named."""
-    with pytest.raises(detok.OptionError, match="'nowhere' is invalid; the table has the channels content"):
-        ChannelTable("content", {"content": (Delimiter("x", "nowhere"),)})
-    with pytest.raises(detok.OptionError, match="start='other'"):
-        ChannelTable("other", {"content": ()})
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"reasoning": {"opens": ["<r>"]}}, "channels.reasoning"),
+        ({"reasoning": {"opens": [""], "closes": ["x"]}}, "reasoning.opens"),
+        ({"reasoning": {"opens": [" <r>"], "closes": ["x"]}}, "reasoning.opens"),
+        ({"tools": {"opens": ["<c>"], "grammar": "x"}}, "tools.grammar='x'"),
+        ({"tools": {"like": "hermes", "opens": []}}, "tools.opens"),
+        ({"tools": "think"}, "channels.tools='think'"),
+        ({"tools": 5}, "channels.tools=5"),
+        ({"think": "x"}, "channels.think"),
+        ({"start": "nowhere"}, "start='nowhere'"),
+        ({"layout": "x"}, "layout='x'"),
+        ("thinking", "'qwen3_coder'"),
+        (5, "channels=5"),
+    ],
+)
+def test_format_that_is_none_is_refused(table: object, words: str) -> None:
+    """By name: what is wrong, and what is possible."""
+    with pytest.raises(detok.OptionError) as error:
+        TOKENIZER.request(channels=table)
+    assert words in str(error.value)
+
+
+def test_format_may_be_a_table_of_its_own() -> None:
+    """Halves are named, or written; a half may be like another one but for its delimiters."""
+    table = {"reasoning": "think", "tools": {"like": "hermes", "opens": ["<c>"], "closes": ["</c>"]}}
+    call = '{"name":"b","arguments":{}}'
+    ids = ids_of("<think>", "a", "</think>", "<c>", call, "</c>")
+    assert parts_of(ids, table) == [("reasoning", "a", ""), ("tool", "{}", "b")]  # type: ignore[arg-type]
+    made = TurnFormat(ReasoningFormat(("<think>",), ("</think>",)), ToolFormat("json", ("<c>",), ("</c>",)))
+    assert parts_of(ids, made) == parts_of(ids, table)  # type: ignore[arg-type]
+
+
+def test_tokens_of_parts_are_counted() -> None:
+    """Those of delimiters are in none."""
+    request = TOKENIZER.request(channels="qwen", output="final")
+    request.feed(ids_of("<think>", "ab", "think", "</think>", "hello"))
+    deltas = request.finish("stop").channels or []
+    assert [(one.text, one.tokens) for one in deltas] == [("abthink", 3), ("hello", 5)]
 
 
 @given(
     ids=st.lists(st.sampled_from(range(len(PIECES))), max_size=14),
-    name=st.sampled_from(sorted(CHANNEL_TABLES)),
+    name=st.sampled_from(sorted(TURN_FORMATS)),
     steps=st.integers(1, 4),
 )
 def test_channels_do_not_depend_on_steps_or_travel(ids: list[int], name: str, steps: int) -> None:

@@ -28,6 +28,7 @@ COMMANDS = {
     "drift": "Show where stored conversations lose their own ids.",
     "cost": "Measure what detokenizing costs against an engine's step.",
     "formats": "Show what can be loaded here, and which extra brings the rest.",
+    "channels": "List the formats in which models write reasoning and tool calls, for --channels.",
     "worker": "Detokenize for other programs, in processes of their own.",
     "top": "Show live what workers and servers do.",
 }
@@ -71,7 +72,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all is well, 1 `check` found a difference, 2 wrong usage or input.",
+    epilog="Exit codes: 0 all is well, 1 `check` found a difference, 2 wrong usage or input, 3 the engine of `serve` died.",
     **_PLAIN,
 )
 

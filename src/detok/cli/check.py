@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ..errors import UsageError
 from ..inspection import Certificate, Difference, check
-from . import check_encode
+from . import check_against, check_encode
 from . import options as o
 from .console import PipeConsole
 from .output import visible, write_json
@@ -30,6 +30,8 @@ Examples:
   detok check mistral/ --strategy window           how often windows err
   detok check llama3/ --encode --lists 100000      encode, not decode
   detok check llama3/ --encode --file README.md    over a text of yours
+  detok check llama3/ --against tokenizer.json     why two services disagree
+  detok check llama3/ --against 0a1b2c…            whether it is the same
   detok check llama3/ --json > certificate.json    for machines
 """
 
@@ -45,6 +47,15 @@ def command(
     encode: Annotated[
         bool, typer.Option("--encode", help="Compare encode instead of decode; --file is a text then, and --ids makes no sense.")
     ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="OTHER",
+            help="Compare with another tokenizer, or with a fingerprint, instead of the tokenizer's own library.",
+            show_default=False,
+        ),
+    ] = None,
     text: Annotated[
         str | None, typer.Option("--text", metavar="TEXT", help="With --encode, this one text.", show_default=False)
     ] = None,
@@ -59,7 +70,19 @@ def command(
 
     With --encode hostile texts are encoded, alone and in a batch: each must give the ids that the library's own encode gives.
     That judges a faster encoder (`detok[fast]`), which is taken where it is installed.
+
+    With --against the same hostile ids, texts and chats go to two tokenizers. What differs is shown by its cause, and the exit
+    code is 1. A fingerprint instead of a tokenizer answers "equal", or "not shown equal" with the exit code 1.
+
+    A directory of Hugging Face's is judged by AutoTokenizer of transformers, where that is installed.
     """
+    if against is not None:
+        if encode or ids or file is not None or strategy or text is not None:
+            raise UsageError("--against compares two tokenizers on ids and texts of its own; --lists and --seed go with it")
+        made = o.open_tokenizer(tokenizer)
+        with _progress(2 * lists, "hostile lists and texts") as progress:
+            check_against.run(made, against, lists=lists, seed=seed, as_json=as_json, progress=progress)
+        return
     if encode:
         if ids or strategy:
             raise UsageError("--ids and --strategy go with decode, not with --encode")
@@ -107,11 +130,15 @@ def _show(certificate: Certificate, source: list[str]) -> None:
         ("tried", f"{c.lists:,} id lists, {c.splits:,} splits, {c.comparisons:,} comparisons, seed {c.seed}"),
         ("library failed", f"on {c.library_failures:,} lists, which are not compared" if c.library_failures else "never"),
         ("shared ids", _shared(c)),
+        *([("not judged", visible(c.unjudged))] if c.unjudged else []),
+        *(("suspicious", visible(note)) for note in c.notes),
+        *([("versions", visible(c.of_versions))] if c.of_versions and c.differing else []),
         ("time", f"{c.seconds:.1f} s"),
     ]:
         facts.add_row(name, Text(value))
     often = f" in {c.differing_lists:,} lists, {c.differing / c.comparisons:.1%} of all comparisons" if c.differing else ""
-    verdict = Text(f"{'✓' if c.ok else '✗'} {c.differing:,} differences{often}", style="bold green" if c.ok else "bold red")
+    of = " of version" if c.of_versions else ""
+    verdict = Text(f"{'✓' if c.ok else '✗'} {c.differing:,} differences{of}{often}", style="bold green" if c.ok else "bold red")
     facts.add_row("result", verdict)
     console = PipeConsole(width=None, highlight=False)
     console.print(Panel(facts, title="detok check", border_style="green" if c.ok else "red"))

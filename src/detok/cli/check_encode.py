@@ -68,10 +68,12 @@ def _show(certificate: EncodeCertificate, source: list[str]) -> None:
         ("judge", f"encode of {c.library}"),
         ("tried", f"{c.texts:,} hostile texts{real}, {c.characters:,} characters, {c.comparisons:,} comparisons, seed {c.seed}"),
         ("library failed", f"on {c.library_failures:,} comparisons, which are not made" if c.library_failures else "never"),
+        *([("not judged", visible(c.unjudged))] if c.unjudged else []),
+        *([("versions", visible(c.of_versions))] if c.of_versions and c.differing else []),
         ("time", f"{c.seconds:.1f} s"),
     ]:
         facts.add_row(name, Text(value))
-    verdict = f"{'✓' if c.ok else '✗'} {c.differing:,} differences"
+    verdict = f"{'✓' if c.ok else '✗'} {c.differing:,} differences{' of version' if c.of_versions else ''}"
     facts.add_row("result", Text(verdict, style="bold green" if c.ok else "bold red"))
     console = PipeConsole(width=None, highlight=False)
     console.print(Panel(facts, title="detok check --encode", border_style="green" if c.ok else "red"))

@@ -79,7 +79,7 @@ Channels = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Show the text by channel: think, hermes, qwen or harmony.",
+        help="Show the text by channel, in one of the formats that `detok channels` lists.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),

@@ -18,11 +18,13 @@ EXAMPLES = """\b
 Examples:
   detok serve                                           echo and replay, to try it
   detok serve --tokenizer llama3/ --engine vllm:http://127.0.0.1:8001
+  detok serve --engine vllm-core:Qwen/Qwen3-0.6B        vLLM's engine core, with no other front
   detok serve --worker ipc:///tmp/detok                 text is made by a detok worker
   detok serve --config models.toml --port 9000          several models
 """
 
 _MODEL = "The model, if there is no file that has them"
+EXIT_ENGINE_DIED = 3
 NEEDED = ("msgspec", "starlette", "uvicorn")
 
 
@@ -57,7 +59,7 @@ def command(
         str | None,
         typer.Option(
             envvar="DETOK_ENGINE",
-            help="echo, replay, replay:FILE, vllm:URL, sglang:URL, llamacpp:URL or transformers:PATH.",
+            help="echo, replay, replay:FILE, vllm:URL, sglang:URL, llamacpp:URL, vllm-core:MODEL or transformers:PATH.",
             show_default=False,
             rich_help_panel=_MODEL,
         ),
@@ -69,6 +71,36 @@ def command(
     model_name: Annotated[
         str | None,
         typer.Option(envvar="DETOK_MODEL_NAME", help="What clients call it.", show_default=False, rich_help_panel=_MODEL),
+    ] = None,
+    served_model_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="DETOK_SERVED_MODEL_NAME",
+            metavar="NAME",
+            help="Another name for it, as often as you like. Without --model-name the first signs the answers.",
+            show_default=False,
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    chat_template: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DETOK_CHAT_TEMPLATE",
+            metavar="FILE|NAME",
+            help="A file with a Jinja template, or one of the tokenizer's own.",
+            show_default="the usual one",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    default_chat_template_kwargs: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DETOK_DEFAULT_CHAT_TEMPLATE_KWARGS",
+            metavar="JSON",
+            help="Variables of the template for every chat, as '{\"enable_thinking\": false}'.",
+            show_default=False,
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     worker: Annotated[
         list[str] | None,
@@ -84,7 +116,28 @@ def command(
         str | None,
         typer.Option(
             envvar="DETOK_CHANNELS",
-            help="Reasoning and tool calls are written as think, hermes, qwen or harmony.",
+            metavar="auto|NAME",
+            help="How the model writes reasoning and tool calls; `detok channels` lists the names.",
+            show_default=False,
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    tool_call_parser: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DETOK_TOOL_CALL_PARSER",
+            metavar="NAME",
+            help="Instead of --channels: how it writes tool calls, by vLLM's name.",
+            show_default=False,
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    reasoning_parser: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DETOK_REASONING_PARSER",
+            metavar="NAME",
+            help="Instead of --channels: how it writes reasoning, by vLLM's name.",
             show_default=False,
             rich_help_panel=_MODEL,
         ),
@@ -125,6 +178,11 @@ def command(
         "engine_options": _options(engine_option),
         "worker": worker,
         "channels": channels,
+        "served_model_names": served_model_name,
+        "chat_template": chat_template,
+        "default_chat_template_kwargs": _object("--default-chat-template-kwargs", default_chat_template_kwargs),
+        "tool_call_parser": tool_call_parser,
+        "reasoning_parser": reasoning_parser,
         "byte_fallback": None if byte_fallback is None else byte_fallback.value,
         "max_model_len": max_model_len,
     }
@@ -139,11 +197,25 @@ def command(
         "log_prompts": log_prompts or None,
         "model": _given(model),
     }
-    serving.serve(app.open_server(server_config.read_config(config, _given(changes))))
+    server = app.open_server(server_config.read_config(config, _given(changes)))
+    serving.serve(server)
+    if died := serving.dead_engine(server):
+        typer.echo(f"detok: {died}", err=True)
+        raise typer.Exit(EXIT_ENGINE_DIED)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _object(flag: str, value: str | None) -> dict[str, Any]:
+    """Read a JSON object."""
+    import msgspec
+
+    try:
+        return {} if not value else msgspec.json.decode(value, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{flag} {value} is no JSON object ({error}); write it as '{{\"enable_thinking\": false}}'") from None
 
 
 def _options(values: list[str] | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Never, SupportsIndex
 
 from ..errors import OptionError, UnknownTokenId
 from ..ids import as_id
-from .decoding.automaton import Automaton, IdleTexts, StreamMachine
+from .decoding.automaton import Automaton, IdleTexts, StreamMachine, blank_texts
 from .decoding.pipeline import Pipeline
 from .decoding.rules import Rule
 from .options import ByteFallbackMode, DecodeOptions, UnknownIds
@@ -59,7 +59,6 @@ class Decoder:
         """Start with empty memories."""
         self._blank: IdleTexts = []
         self._automata: dict[DecodeOptions, Automaton] = {}
-        self._machines: dict[tuple[object, ...], tuple[tuple[object, ...], StreamMachine]] = {}
         self._compiled: dict[RequestOptions, CompiledRequest] = {}
         self._compiled_by_fields: dict[object, CompiledRequest] = {}
         self._stop_text = 0
@@ -106,24 +105,24 @@ class Decoder:
         """
         if unknown:
             DecodeOptions.check_names(unknown)
-        choice = (skip_special_tokens, spaces_between_special_tokens, clean_up_tokenization_spaces, unknown_ids, byte_fallback)
-        machine = self._remembered_machine(choice)
-        if machine is None:
+        is_usual = skip_special_tokens is True and spaces_between_special_tokens is clean_up_tokenization_spaces is None
+        if is_usual and unknown_ids == "skip" and byte_fallback == "exact":
+            machine = self._usual
+        else:
+            choice = (
+                skip_special_tokens,
+                spaces_between_special_tokens,
+                clean_up_tokenization_spaces,
+                unknown_ids,
+                byte_fallback,
+            )
             machine = self.machine(DecodeOptions.of(dict(zip(_STREAM_OPTIONS, choice, strict=True))))
-            self._machines[choice] = choice, machine
         return TextStream(machine.after_prompt(prompt_ids))
 
-    def _remembered_machine(self, choice: tuple[object, ...]) -> StreamMachine | None:
-        """Return the machine of options that were checked before, else None. There are 108 choices, so all may be remembered."""
-        try:
-            found = self._machines.get(choice)
-        except TypeError:
-            return None  # a value without a hash is not a valid option
-        if found is None:
-            return None
-        known, machine = found
-        # 1 equals True as a key, but is not a valid option: only identical values have been checked.
-        return machine if choice[0] is known[0] and choice[1] is known[1] and choice[2] is known[2] else None
+    @cached_property
+    def _usual(self) -> StreamMachine:
+        """The machine of the default options, which is not looked for each time that a stream is opened."""
+        return self.machine(_PLAIN)
 
     def decode(self, ids: Iterable[SupportsIndex], skip_special_tokens: bool = True, **options: Any) -> str:
         """Return the text of all ids: that of a stream which takes them all and finishes. Arguments and errors as `stream`."""
@@ -270,7 +269,7 @@ class Decoder:
     @property
     def notes(self) -> tuple[str, ...]:
         """For people: the text that is held longer than law 3 allows with the default options, and why."""
-        return tuple(self._plain.pipeline.notes)
+        return tuple(self._plain.rules.notes)
 
     # A tokenizer without rules (`tokenizers.opaque`) replaces these three methods.
 
@@ -280,7 +279,7 @@ class Decoder:
 
     def _bytes_of(self, token_id: int, piece: Piece) -> bytes:
         """Return the exact bytes of an id that the vocabulary has."""
-        return self._plain.pipeline.token_bytes(piece)
+        return self._plain.rules.token_bytes(piece)
 
     def _facts(self) -> Iterable[object]:
         """Yield all facts that decoding depends on, in a fixed order, as values whose `repr` tells them apart."""
@@ -296,6 +295,8 @@ class Decoder:
             decided = replace(options, clean_up_tokenization_spaces=self.cleans_up if cleans_up is None else cleans_up)
             automaton = self._automata.get(decided)
             if automaton is None:
+                if not self._blank:
+                    self._blank = blank_texts(self.vocabulary)
                 made = Automaton(Pipeline(self.rules, self.vocabulary, decided), lambda: self.fingerprint, self._blank)
                 automaton = self._automata.setdefault(decided, made)
             self._automata[options] = automaton
@@ -306,7 +307,8 @@ class Decoder:
         return self.automaton(_PLAIN)
 
 
-_REMEMBERED = ("_blank", "_automata", "_machines", "_compiled", "_compiled_by_fields", "_stop_text", "_places", "_token_bytes")
+# Attributes that do not go to another process with a decoder.
+_REMEMBERED = ("_automata", "_blank", "_compiled", "_compiled_by_fields", "_places", "_stop_text", "_token_bytes", "_usual")
 
 
 def _key_of(fields: Mapping[str, Any]) -> tuple[object, ...] | None:

@@ -8,6 +8,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from ..errors import OptionError
 
+PlainData = dict[str, Any]
+"""What JSON and msgpack can hold."""
+
 UnknownIds = Literal["skip", "error", "replace"]
 ByteFallbackMode = Literal["exact", "eager"]
 
@@ -91,7 +94,7 @@ class DecodeOptions:
                 hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
                 raise OptionError(option=option, value=value, accepted=f"{cls.OF} has no such option; {hint}")
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the options as plain data, for a snapshot."""
         return asdict(self)
 

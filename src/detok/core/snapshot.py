@@ -28,7 +28,7 @@ from .decoding.joiners import MayBeLast, Pending
 from .decoding.pipeline import State
 from .decoding.tail import Cursor
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 
 Kinds = Mapping[str, type]
 """The classes of the values in a state, by name: named tuples and dataclasses."""
@@ -37,16 +37,19 @@ STREAM_KINDS: Kinds = {kind.__name__: kind for kind in (State, Cursor, Pending, 
 
 Options = TypeVar("Options")
 
+Plain = Any
+"""A value that JSON and msgpack can hold, or one of the classes in `Kinds`."""
+
 
 class Envelope(NamedTuple):
     """The parts of a snapshot that do not change from step to step: all but the state. Made once for many snapshots."""
 
-    fields: Mapping[str, Any]
+    fields: Mapping[str, Plain]
     check: int
     """The checksum of ``fields``. The checksum of a snapshot continues from it with the state."""
 
     @classmethod
-    def of(cls, what: str, options: Mapping[str, Any], fingerprint: str) -> Envelope:
+    def of(cls, what: str, options: Mapping[str, Plain], fingerprint: str) -> Envelope:
         """
         Return the envelope for snapshots of one tokenizer and one choice of options.
 
@@ -59,7 +62,7 @@ class Envelope(NamedTuple):
         return cls(fields, _checksum(fields))
 
 
-def pack(state: Any, envelope: Envelope, kinds: Kinds = STREAM_KINDS) -> dict[str, Any]:
+def pack(state: Plain, envelope: Envelope, kinds: Kinds = STREAM_KINDS) -> dict[str, Plain]:
     """Return the snapshot of a state."""
     plain, fields = _plain(state, kinds), envelope.fields
     return {**fields, "options": dict(fields["options"]), "state": plain, "check": _checksum(plain, envelope.check)}
@@ -67,7 +70,7 @@ def pack(state: Any, envelope: Envelope, kinds: Kinds = STREAM_KINDS) -> dict[st
 
 def unpack(
     snapshot: object, *, of: str, options: Callable[..., Options], fingerprint: str, kinds: Kinds = STREAM_KINDS
-) -> tuple[Options, Any]:
+) -> tuple[Options, Plain]:
     """
     Check a snapshot and return its options and its state.
 
@@ -108,7 +111,7 @@ def unpack(
     return made, _state(snapshot["state"], kinds)
 
 
-def _plain(value: Any, kinds: Kinds) -> Any:
+def _plain(value: Plain, kinds: Kinds) -> Plain:
     name = type(value).__name__
     if name in kinds and is_dataclass(value):
         value = tuple(getattr(value, field.name) for field in fields(value))
@@ -123,7 +126,7 @@ def _plain(value: Any, kinds: Kinds) -> Any:
     return {"int": str(value)} if isinstance(value, int) and abs(value) >> 63 else value
 
 
-def _state(value: Any, kinds: Kinds) -> Any:
+def _state(value: Plain, kinds: Kinds) -> Plain:
     if isinstance(value, dict):
         ((name, content),) = value.items()
         plain = _PLAIN.get(name)
@@ -131,15 +134,15 @@ def _state(value: Any, kinds: Kinds) -> Any:
     return tuple(_state(item, kinds) for item in value) if isinstance(value, (list, tuple)) else value
 
 
-_PLAIN: Mapping[str, Callable[[Any], Any]] = {"bytes": bytes.fromhex, "float": float, "int": int}
+_PLAIN: Mapping[str, Callable[[Plain], Plain]] = {"bytes": bytes.fromhex, "float": float, "int": int}
 
 
-def _checksum(value: Any, before: int = 0) -> int:
+def _checksum(value: Plain, before: int = 0) -> int:
     """Return the checksum of plain data, continued from ``before``. Lists equal tuples, and the order of keys does not count."""
     return crc32(repr(_canonical(value)).encode("utf-8", "surrogatepass"), before)
 
 
-def _canonical(value: Any) -> Any:
+def _canonical(value: Plain) -> Plain:
     if isinstance(value, dict):
         return {key: _canonical(value[key]) for key in sorted(value, key=str)}
     return [_canonical(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn, SupportsIndex
+from typing import NoReturn, SupportsIndex
 
 from ..errors import StreamFinished, UnknownTokenId
 from ..ids import as_id, as_ids
 from .decoding.automaton import IdleTexts, Node
 from .decoding.joiners import Held
+from .options import PlainData
 from .snapshot import Envelope, pack
 
 
@@ -63,15 +64,11 @@ class TextStream:
                 self._node = node
                 self._texts = node.texts
                 return text
-        return self._advance(as_id(token_id))
-
-    def _advance(self, token_id: int) -> str:
-        """Take an id whose move the node does not remember."""
+        else:
+            token_id = as_id(token_id)
         node = self._node
-        if node is node.machine.finished:
-            raise StreamFinished
-        text, after = node.machine.advance(node, token_id)
-        self._move_to(after)
+        text, self._node = node.machine.advance(node, token_id)
+        self._texts = self._node.texts
         return text
 
     def extend(self, token_ids: Iterable[SupportsIndex]) -> str:
@@ -164,7 +161,7 @@ class TextStream:
     def _held(self) -> Held:
         return ("", "") if self.finished else self._node.machine.pipeline.held(self._node.state)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> PlainData:
         """
         Return the state of the stream as a small dict of plain data, which JSON and msgpack can carry.
 

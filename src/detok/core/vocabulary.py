@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 
@@ -26,7 +26,8 @@ class Vocabulary(Protocol):
     """
     A table from ids to pieces, possibly with holes. It never changes once a tokenizer has been made of it.
 
-    It may have ``__len__``, the number of its ids: then a decoder allocates its table once instead of growing it.
+    One that has ``__len__``, the number of its ids, lets a decoder make its table in one go. One that has ``ordinary``, see
+    `ordinary_token`, makes the first text of a new tokenizer come in half the time.
     """
 
     def piece(self, token_id: int) -> Piece | None:
@@ -37,3 +38,22 @@ class Vocabulary(Protocol):
 
     def added_ids(self) -> Iterable[int]:
         """Return the ids of the added vocabulary, special or not, ascending."""
+
+
+def ordinary_token(vocabulary: Vocabulary) -> Callable[[int], str | bytes | None]:
+    """
+    Return what gives the token of an id, text or bytes, if it is an ordinary one: neither special nor added, and no hole.
+
+    A vocabulary may have a method of its own for that, ``ordinary``, which need not make a `Piece`.
+    """
+    own: Callable[[int], str | bytes | None] | None = getattr(vocabulary, "ordinary", None)
+    if own is not None:
+        return own
+
+    def ordinary(token_id: int) -> str | bytes | None:
+        piece = vocabulary.piece(token_id)
+        if piece is None or piece.special or piece.added:
+            return None
+        return piece.text if piece.data is None else piece.data
+
+    return ordinary

@@ -41,6 +41,8 @@ class EngineOutput:
     token_ids: Sequence[int] = ()
     logprobs: Sequence[Logprob | float | None] | None = None
     """One for each id, or none at all."""
+    prompt_logprobs: Sequence[Logprob] | None = None
+    """Those of the prompt from its second id on, once, if they were asked for. Only vllm-core gives them."""
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
     error: str | None = None

@@ -59,6 +59,8 @@ class EventStream:
         """
         if not data:
             return []
+        if (quick := self._whole(data)) is not None:
+            return quick
         if self._after_cr:
             data = data.removeprefix(b"\n")
         self._after_cr = data.endswith(b"\r")
@@ -80,6 +82,29 @@ class EventStream:
     def finish(self) -> list[bytes]:
         """An event without its empty line is not complete."""
         return []
+
+    def _whole(self, data: bytes) -> list[bytes] | None:
+        """
+        Return the events that bytes complete which are cut as engines mostly cut them; None for all others.
+
+        That is a whole event, its line alone, or the end of that line: there is nothing to look for in it but line ends.
+        """
+        if self._after_cr or self._data or b"\r" in data:
+            return None
+        if not self._line:
+            first = data.find(b"\n")
+            if not data.startswith(b"data: ") or len(data) > self._max or 0 <= first < len(data) - 2:
+                return None
+            if first < 0:
+                self._line.append(data)
+                self._line_bytes = len(data)
+                return []
+            return [data[6:-2]] if first == len(data) - 2 and data.endswith(b"\n\n") else None
+        if data != b"\n\n" or len(self._line) > 1 or not self._line[0].startswith(b"data: "):
+            return None
+        event = self._line.pop()[6:]
+        self._line_bytes = 0
+        return [event]
 
     def _end_line(self, line: bytes, events: list[bytes]) -> None:
         self._line_bytes = 0

@@ -8,10 +8,13 @@ from typing import Any
 from ..core.request.logprobs import Logprob
 from .base import EngineOutput
 
-__all__ = ["Generation"]
+__all__ = ["KNOWN", "Generation"]
 
 # The names that vLLM and transformers share; what else there is, is left to the model's own generation_config.
 _SAMPLING = ("min_p", "repetition_penalty", "temperature", "top_k", "top_p")
+
+KNOWN = (*_SAMPLING, "ignore_eos", "logprobs", "max_tokens", "min_tokens", "seed", "stop_token_ids")
+"""Of the sampling parameters."""
 
 
 class Generation:

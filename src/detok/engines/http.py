@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
-import httpx
+import aiohttp
 
 from ..errors import DuplicateRequest, EngineError
 from .base import EngineOutput, EngineRequest
-from .client import check_json, lost_words, never_sent, open_client, with_json
+from .client import FAILURES, Client, check_json, lost_words, never_sent
 from .dialect import Body, Call, Dialect
 from .events import Answer
 from .outbox import Outbox
@@ -27,6 +28,11 @@ ABORT_TIMEOUT_S = 5.0
 
 # What is read of an error's body: enough for any message, and no more of an endless one.
 MAX_ERROR_BYTES = 64 << 10
+
+# And how long it is waited for: one that comes drop by drop holds up whoever asked.
+ERROR_BODY_S = 5.0
+
+logger = logging.getLogger("detok.engines")
 
 
 class HttpEngine:
@@ -53,8 +59,8 @@ class HttpEngine:
         connect_timeout: float = 5.0,
         silence_timeout: float = 600.0,
     ) -> None:
-        self._client = open_client(url, api_key=api_key, connect_timeout=connect_timeout, silence_timeout=silence_timeout)
-        self.name = f"{dialect.name} at {self._client.base_url.copy_with(username=None, password=None)}"
+        self._client = Client(url, api_key=api_key, connect_timeout=connect_timeout, silence_timeout=silence_timeout)
+        self.name = f"{dialect.name} at {self._client.url}"
         self._dialect = dialect
         self._silence_timeout = silence_timeout
         self._outbox = Outbox()
@@ -102,7 +108,7 @@ class HttpEngine:
         if self._tasks:
             await asyncio.wait(self._tasks)
         self._outbox.close()
-        await self._client.aclose()
+        await self._client.close()
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
@@ -119,32 +125,38 @@ class HttpEngine:
             raise EngineError(_NO_FINISH, engine=self.name)
         except EngineError as error:
             self._fail(request_id, error, taken, heard=error.status is None)
-        except httpx.HTTPError as cause:
+        except FAILURES as cause:
             lost = EngineError(lost_words(cause, self._silence_timeout), engine=self.name)
             lost.__cause__ = cause
             self._fail(request_id, lost, taken, heard=not never_sent(cause))
+        except Exception as cause:
+            logger.exception("reading the answer of %s to %s failed", self.name, request_id)
+            failed = EngineError("reading the engine's answer failed; detok's log says why", engine=self.name)
+            failed.__cause__ = cause
+            self._fail(request_id, failed, taken, heard=True)
 
     async def _exchange(self, request_id: str, call: Call, body: Body, taken: asyncio.Future[None]) -> bool:
         """Send a body and read the answer; return whether the request has ended."""
         ended = False
         try:
-            async with (
-                self._client.stream("POST", self._dialect.path, **with_json(body)) as response,
-                asyncio.timeout(None) as limit,
-            ):
+            async with self._client.post(self._dialect.path, body) as response, asyncio.timeout(None) as limit:
                 await self._check(response)
                 _settle(taken)
                 answer = self._dialect.answer()
-                async for chunk in response.aiter_bytes():
-                    if not ended and (ended := await self._take(request_id, call, answer, chunk)):
+                async for chunk in response.content.iter_any():
+                    if ended:
+                        continue
+                    if ended := self._take(request_id, call, answer, chunk):
                         limit.reschedule(asyncio.get_running_loop().time() + LAST_WORDS_S)
-                return ended or await self._take(request_id, call, answer, None)
-        except (httpx.HTTPError, TimeoutError):
+                    elif self._outbox.is_full:
+                        await self._outbox.room()
+                return ended or self._take(request_id, call, answer, None)
+        except FAILURES:
             if not ended:
                 raise
         return ended
 
-    async def _take(self, request_id: str, call: Call, answer: Answer, chunk: bytes | None) -> bool:
+    def _take(self, request_id: str, call: Call, answer: Answer, chunk: bytes | None) -> bool:
         """Take bytes of an answer, or its end; return whether the request has ended with them."""
         try:
             for data in answer.finish() if chunk is None else answer.feed(chunk):
@@ -157,8 +169,7 @@ class HttpEngine:
                     return True
                 if output.token_ids:
                     self._outbox.add(output)
-                    await self._outbox.room()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             message = f"the engine sent what {self._dialect.name} does not send: {error}"
             raise EngineError(message, engine=self.name) from error
         return False
@@ -183,22 +194,24 @@ class HttpEngine:
 
     async def _post(self, path: str, body: Body) -> None:
         # An engine that does not hear this has heard that the connection was closed.
-        with contextlib.suppress(httpx.HTTPError):
-            await self._client.post(path, timeout=ABORT_TIMEOUT_S, **with_json(body))
+        with contextlib.suppress(*FAILURES):
+            async with asyncio.timeout(ABORT_TIMEOUT_S), self._client.post(path, body) as response:
+                await response.read()
 
-    async def _check(self, response: httpx.Response) -> None:
+    async def _check(self, response: aiohttp.ClientResponse) -> None:
         """Raise what the engine says if this is not the answer that was asked for."""
         media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if response.status_code == 200 and media_type == self._dialect.media_type:
+        if response.status == 200 and media_type == self._dialect.media_type:
             return
         body = b""
-        with contextlib.suppress(httpx.HTTPError):
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > MAX_ERROR_BYTES:
-                    break
-        status = response.status_code if response.status_code >= 400 else None
-        words = refusal_words(status, f"{response.status_code} {response.reason_phrase}", media_type, body)
+        with contextlib.suppress(*FAILURES):
+            async with asyncio.timeout(ERROR_BODY_S):
+                async for chunk in response.content.iter_any():
+                    body += chunk
+                    if len(body) > MAX_ERROR_BYTES:
+                        break
+        status = response.status if response.status >= 400 else None
+        words = refusal_words(status, f"{response.status} {response.reason}", media_type, body)
         raise EngineError(**words, engine=self.name, status=status)
 
 

@@ -20,12 +20,16 @@ from ..errors import OptionError
 from .base import EngineOutput, EngineRequest
 from .dialect import Body, Id
 from .events import OneValue
-from .sampling import prompt_of, sampling_of
+from .grammars import for_llamacpp
+from .sampling import check_understood, prompt_of, sampling_of
 from .words import error_output
 
 __all__ = ["DEFAULT_TOKENS_PER_CALL", "LlamaCpp", "LlamaCppCall"]
 
 DEFAULT_TOKENS_PER_CALL = 16
+
+MAX_TOKENS = 1 << 20
+"""Of an answer that nobody limited: more than any context has."""
 
 # vLLM's names on the left.
 _SAMPLING = {
@@ -70,6 +74,8 @@ class LlamaCppCall:
         self._prompt = prompt_of(request)
         self._sampling = sampling_of(request)
         self._tokens_per_call = tokens_per_call
+        check_understood(self._sampling, (*_SAMPLING, "logit_bias", "structured_outputs"), engine="llamacpp")
+        self._bound = for_llamacpp(self._sampling.get("structured_outputs", {}))
         if (most := self._sampling.get("max_tokens", 1)) < 1:
             raise OptionError(option="max_tokens", value=most, accepted="it is 1 or more")
         self._ids: list[int] = []
@@ -79,7 +85,7 @@ class LlamaCppCall:
         """One body after the other; each goes on where the answer to the last one ended."""
         sampling = self._sampling
         fixed: Body = {theirs: sampling[ours] for ours, theirs in _SAMPLING.items() if ours in sampling}
-        fixed |= {"stream": False, "return_tokens": True, "cache_prompt": True}
+        fixed |= {"stream": False, "return_tokens": True, "cache_prompt": True, **self._bound}
         if "logprobs" in sampling:
             fixed["n_probs"] = max(1, sampling["logprobs"])
         if "logit_bias" in sampling:
@@ -88,7 +94,10 @@ class LlamaCppCall:
         while True:
             count = len(self._ids)
             left = sampling.get("max_tokens", count + self._tokens_per_call) - count
-            self._asked = min(max(1, count), self._tokens_per_call, left)
+            # A grammar begins anew with each call, so all comes in one.
+            self._asked = (
+                sampling.get("max_tokens", MAX_TOKENS) if self._bound else min(max(1, count), self._tokens_per_call, left)
+            )
             body = {**fixed, "prompt": self._prompt + self._ids, "n_predict": self._asked}
             if "seed" in sampling:
                 # The same seed again would draw the same numbers again.

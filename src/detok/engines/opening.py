@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..tokenizers.reading import library
 from .base import Engine
 
-__all__ = ["open_engine"]
+__all__ = ["model_of", "open_engine", "open_prompt_engine"]
 
 
 def open_engine(name: str, **options: Any) -> Engine:
@@ -25,6 +25,7 @@ def open_engine(name: str, **options: Any) -> Engine:
     | `vllm:URL` | vLLM | `model`, and those of `HttpEngine` |
     | `sglang:URL` | SGLang | those of `HttpEngine` |
     | `llamacpp:URL` | llama.cpp | `tokens_per_call`, and those of `HttpEngine` |
+    | `vllm-core:MODEL` | vLLM's engine core, started with this process; takes as long | vLLM's engine arguments, `lora_modules` |
     | `transformers:PATH` | in this process; takes as long as loading the model | those of `TransformersEngine.load` |
 
     Args:
@@ -46,6 +47,27 @@ def open_engine(name: str, **options: Any) -> Engine:
     return opener(where, options)
 
 
+def model_of(name: str) -> str | None:
+    """
+    Return the model that an engine's name has in it, whose tokenizer is the engine's unless another is given.
+
+    >>> model_of("vllm-core:Qwen/Qwen3-0.6B"), model_of("vllm:http://127.0.0.1:8000")
+    ('Qwen/Qwen3-0.6B', None)
+    """
+    kind, _, where = name.partition(":")
+    return where if kind == "vllm-core" and where else None
+
+
+def open_prompt_engine(name: str, **options: Any) -> Engine | None:
+    """
+    Return what tells the logprobs of prompts for the engine of a name: asked for a prompt, it gives its ids with their logprobs.
+
+    None if that engine has none. Arguments and errors as `open_engine`.
+    """
+    kind, _, where = name.partition(":")
+    return _over_http("vllm", "VllmPrompt", "model")(where, options) if kind == "vllm" else None
+
+
 def _echo(_: str, options: dict[str, Any]) -> Engine:
     return _made(_named("echo", "EchoEngine"), options)
 
@@ -58,11 +80,17 @@ def _transformers(path: str, options: dict[str, Any]) -> Engine:
     return _made(_named("transformers", "TransformersEngine").load, options, path)
 
 
+def _vllm_core(model: str, options: dict[str, Any]) -> Engine:
+    library("msgspec", extra="engines", purpose="the engine vllm-core")
+    made: Engine = _named("vllm_core_client", "start_engine")(model, options)
+    return made
+
+
 def _over_http(module: str, dialect: str, *own: str) -> Callable[[str, dict[str, Any]], Engine]:
     """An opener of a dialect, whose ``own`` options are told apart from those of the connection."""
 
     def opener(url: str, options: dict[str, Any]) -> Engine:
-        for needed in ("httpx", "msgspec"):
+        for needed in ("aiohttp", "msgspec"):
             library(needed, extra="engines", purpose=f"the engine {module}")
         spoken = _named(module, dialect)(**{name: options[name] for name in own if name in options})
         rest = {name: value for name, value in options.items() if name not in own}
@@ -91,6 +119,7 @@ _OPENERS: dict[str, Callable[[str, dict[str, Any]], Engine]] = {
     "vllm": _over_http("vllm", "Vllm", "model"),
     "sglang": _over_http("sglang", "Sglang"),
     "llamacpp": _over_http("llamacpp", "LlamaCpp", "tokens_per_call"),
+    "vllm-core": _vllm_core,
     "transformers": _transformers,
 }
-_FORMS = ("echo", "replay:FILE", "vllm:URL", "sglang:URL", "llamacpp:URL", "transformers:PATH")
+_FORMS = ("echo", "replay:FILE", "vllm:URL", "sglang:URL", "llamacpp:URL", "vllm-core:MODEL", "transformers:PATH")

@@ -43,6 +43,11 @@ class Outbox:
         if len(self._waiting) >= self._max_waiting:
             self._room.clear()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether whoever brings more has to wait for `room`."""
+        return len(self._waiting) >= self._max_waiting
+
     async def room(self) -> None:
         """Wait until there is room for another output."""
         await self._room.wait()

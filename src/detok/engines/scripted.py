@@ -46,6 +46,9 @@ class ScriptedEngine(ABC):
             script has it.
     """
 
+    has_model = False
+    """Whether sampling parameters mean anything to it."""
+
     def __init__(
         self, *, rate: float | None = None, max_batch: int = 256, step_tokens: int | Sequence[int] | None = None
     ) -> None:

@@ -11,16 +11,18 @@ from ..core.request.logprobs import Logprob
 from .base import EngineOutput, EngineRequest
 from .dialect import Body, Id, finish_reason
 from .events import EventStream
-from .sampling import prompt_of, sampling_of
+from .grammars import for_sglang
+from .sampling import check_understood, prompt_of, sampling_of
 from .words import error_output
 
 __all__ = ["Sglang", "SglangCall"]
 
-# vLLM's names on the left. SGLang refuses a name that it does not know, so what is not here is left out. `min_tokens` is left out
-# on purpose: without a tokenizer SGLang does not know what must not come so early, and its scheduler fails.
+# vLLM's names on the left. SGLang refuses a name that it does not know. `min_tokens` is left out on purpose: without a tokenizer
+# SGLang does not know what must not come so early, and its scheduler fails.
 _SAMPLING = {
     "frequency_penalty": "frequency_penalty",
     "ignore_eos": "ignore_eos",
+    "logit_bias": "logit_bias",
     "max_tokens": "max_new_tokens",
     "min_p": "min_p",
     "presence_penalty": "presence_penalty",
@@ -70,11 +72,13 @@ class SglangCall:
         sampling = sampling_of(request)
         if sampling.get("top_k") == 0:  # vLLM's other word for "all"
             del sampling["top_k"]
+        check_understood(sampling, (*_SAMPLING, "structured_outputs"), engine="sglang")
+        parameters = {theirs: sampling[ours] for ours, theirs in _SAMPLING.items() if ours in sampling}
         self._body: Body = {
             "rid": request.request_id,
             "input_ids": prompt_of(request),
             "stream": True,
-            "sampling_params": {theirs: sampling[ours] for ours, theirs in _SAMPLING.items() if ours in sampling},
+            "sampling_params": {**parameters, **for_sglang(sampling.get("structured_outputs", {}))},
         }
         if "logprobs" in sampling:
             self._body |= {"return_logprob": True, "top_logprobs_num": sampling["logprobs"]}

@@ -11,9 +11,9 @@ from typing import Any
 from ..errors import DuplicateRequest, EngineError, SourceError
 from ..tokenizers.reading import library
 from .base import EngineOutput, EngineRequest
-from .generation import Generation
+from .generation import KNOWN, Generation
 from .outbox import Outbox
-from .sampling import prompt_of, sampling_of
+from .sampling import check_understood, prompt_of, sampling_of
 
 __all__ = ["DEFAULT_MAX_TOKENS", "TransformersEngine"]
 
@@ -72,6 +72,7 @@ class TransformersEngine:
         if request.request_id in self._running:
             raise DuplicateRequest(request.request_id)
         prompt, sampling = prompt_of(request), sampling_of(request)
+        check_understood(sampling, KNOWN, engine="transformers")
         loop = asyncio.get_running_loop()
         generation = Generation(
             request.request_id,

@@ -10,33 +10,36 @@ import msgspec
 from ..core.request.logprobs import Logprob
 from .base import EngineOutput, EngineRequest
 from .dialect import Body, Id, finish_reason
-from .events import EventStream
-from .sampling import prompt_of, sampling_of
+from .events import EventStream, OneValue
+from .sampling import check_understood, prompt_of, sampling_of
 from .words import error_output
 
-__all__ = ["Vllm", "VllmCall"]
+__all__ = ["Vllm", "VllmCall", "VllmPrompt", "VllmPromptCall"]
 
 # These stand beside the sampling parameters in a request, not among them.
-_BESIDE = ("cache_salt", "priority")
+_BESIDE = ("cache_salt", "ec_transfer_params", "kv_transfer_params", "priority")
+
+# Everything else is sent as it is. These its endpoint of token ids does not have.
+_NOT_THERE = ("audio", "length_penalty", "modalities", "use_beam_search", "web_search_options")
 
 
-class _Top(msgspec.Struct):
+class _Top(msgspec.Struct, gc=False):
     token_id: Id
     logprob: float
 
 
-class _Entry(msgspec.Struct):
+class _Entry(msgspec.Struct, gc=False):
     token_id: Id
     logprob: float | None = None
     rank: int | None = None
     top_logprobs: list[_Top] = []
 
 
-class _Logprobs(msgspec.Struct):
+class _Logprobs(msgspec.Struct, gc=False):
     content: list[_Entry] | None = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     index: int = 0
     token_ids: list[Id] | None = None
     finish_reason: str | None = None
@@ -44,7 +47,7 @@ class _Choice(msgspec.Struct):
     logprobs: _Logprobs | None = None
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, gc=False):
     choices: list[_Choice] = []
     error: Any = None
 
@@ -58,6 +61,10 @@ class VllmCall:
     def __init__(self, request: EngineRequest, *, model: str | None) -> None:
         self._request_id = request.request_id
         sampling = sampling_of(request)
+        check_understood(sampling, sampling.keys() - _NOT_THERE, engine="vllm")
+        sampling = {name: value for name, value in sampling.items() if name not in _NOT_THERE}
+        if (more := sampling.pop("vllm_xargs", None)) is not None:
+            sampling["extra_args"] = more
         self._body: Body = {
             "request_id": request.request_id,
             "token_ids": prompt_of(request),
@@ -99,6 +106,55 @@ class VllmCall:
         )
 
 
+class _Ranked(msgspec.Struct):
+    logprob: float
+    rank: int | None = None
+
+
+class _Whole(msgspec.Struct):
+    prompt_logprobs: list[dict[str, _Ranked] | None] | None = None
+    error: Any = None
+
+
+_decode_whole = msgspec.json.Decoder(_Whole).decode
+
+
+class VllmPromptCall(VllmCall):
+    """A request to vLLM for what the model says of a prompt: its output is the prompt."""
+
+    def __init__(self, request: EngineRequest, *, model: str | None) -> None:
+        super().__init__(request, model=model)
+        self._ids = self._body["token_ids"]
+        self._top: int = request.sampling.get("prompt_logprobs") or 0
+        # One token has to be made; its prompt is what is asked for.
+        self._body["sampling_params"] = {"max_tokens": 1, "prompt_logprobs": self._top, "detokenize": False}
+        self._body["stream"] = False
+
+    def read(self, data: bytes) -> EngineOutput:
+        """
+        Return the prompt with its logprobs; the first token has none.
+
+        Raises:
+            ValueError: It is not what vLLM answers.
+        """
+        answer = _decode_whole(data)
+        if answer.error is not None:
+            return error_output(self._request_id, answer.error)
+        entries = answer.prompt_logprobs or []
+        if len(entries) != len(self._ids):
+            raise ValueError(f"there are {len(entries)} prompt_logprobs of {len(self._ids)} ids")
+        logprobs = [self._logprob(*one) for one in zip(self._ids, entries, strict=True)]
+        return EngineOutput(request_id=self._request_id, token_ids=self._ids, logprobs=logprobs, finish_reason="stop")
+
+    def _logprob(self, token_id: int, entry: dict[str, _Ranked] | None) -> Logprob:
+        if entry is None:
+            return Logprob(None)
+        own = entry.get(str(token_id))
+        best = sorted(((int(name), one) for name, one in entry.items()), key=lambda pair: -pair[1].logprob)
+        top = tuple((other, one.logprob) for other, one in best[: self._top])
+        return Logprob(None, None, top) if own is None else Logprob(own.logprob, own.rank, top)
+
+
 def _logprobs(entries: list[_Entry], token_ids: list[int]) -> list[Logprob]:
     if [entry.token_id for entry in entries] != token_ids:
         raise ValueError("the entries of logprobs are not those of token_ids")
@@ -133,3 +189,22 @@ class Vllm:
     def aborts(self, request_ids: Sequence[str]) -> list[tuple[str, Body]]:
         """One post for all. vLLM knows a request by the id that it answers, which has a prefix."""
         return [("/inference/v1/abort_requests", {"request_ids": [f"generate-tokens-{name}" for name in request_ids]})]
+
+
+class VllmPrompt(Vllm):
+    """
+    The same vLLM, asked what the model says of prompts: `prompt_logprobs` come in answers that are no streams.
+
+    Args:
+        model: As `Vllm`.
+    """
+
+    media_type = "application/json"
+
+    def begin(self, request: EngineRequest) -> VllmPromptCall:
+        """Begin a request."""
+        return VllmPromptCall(request, model=self._model)
+
+    def answer(self) -> OneValue:  # type: ignore[override]  # both are what cuts an answer
+        """One JSON value."""
+        return OneValue()

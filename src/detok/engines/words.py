@@ -41,7 +41,7 @@ def refusal_words(status: int | None, line: str, media_type: str, body: bytes) -
     if status is not None:
         try:
             value = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = None
         if isinstance(value, dict) and value:
             return error_words(value)

@@ -80,6 +80,12 @@ class OutputProcessor:
         """`close` was called, and may cancel the reader."""
         self._closed = False
         self._aborts = Aborts(engine, self.metrics)
+        if (watch := getattr(engine, "watch", None)) is not None:
+            # What the engine says of itself, under the names that its own dashboards know.
+            watch(
+                self.metrics.registry,
+                **{"model_name" if name == "model" else name: label for name, label in self.metrics.labels.items()},
+            )
         self.metrics.watch(
             open_requests=lambda: len(self._requests),
             held_tokens=self._held_tokens,

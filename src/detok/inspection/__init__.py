@@ -1,5 +1,7 @@
-"""A tokenizer seen from outside: `trace` shows a stream step by step, `check` compares it with its own library."""
+"""A tokenizer seen from outside: `trace` shows a stream step by step, `check` compares it with its own library, `compare` with
+another one."""
 
+from .against import Comparison, Disagreement, compare
 from .certificate import Certificate, Difference
 from .check import check
 from .check_encode import EncodeCertificate, EncodeDifference, check_encode
@@ -9,8 +11,10 @@ from .trace import Deviation, Summary, TraceRow, summary, trace
 
 __all__ = [
     "Certificate",
+    "Comparison",
     "Deviation",
     "Difference",
+    "Disagreement",
     "DriftReport",
     "EncodeCertificate",
     "EncodeDifference",
@@ -19,6 +23,7 @@ __all__ = [
     "TraceRow",
     "check",
     "check_encode",
+    "compare",
     "drift_report",
     "hostile_ids",
     "summary",

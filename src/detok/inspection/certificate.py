@@ -62,12 +62,21 @@ class Certificate:
     """The first few that are not alike, made as small as can be."""
 
     shared_ids: tuple[SharedId, ...]
+    unjudged: str = ""
+    """What the judge could not judge, and why."""
+
+    of_versions: str = ""
+    """Why differences are differences of version, and no faults; "" if they are faults."""
+
+    notes: tuple[str, ...] = ()
+    """What is suspicious about the tokenizer itself. It is equal to its library all the same."""
+
     seconds: float
 
     @property
     def ok(self) -> bool:
         """Whether there is nothing to complain of."""
-        return not self.differing and not self.shared_ids
+        return (not self.differing or bool(self.of_versions)) and not self.shared_ids
 
     def as_dict(self) -> dict[str, Any]:
         """The certificate as plain data."""

@@ -12,9 +12,11 @@ from typing import SupportsIndex
 
 from ..ids import as_ids
 from ..tokenizers import Tokenizer
+from ..tokenizers.tokenizer import Library
 from .certificate import Certificate, Difference, Kind
 from .hostile import hostile_ids
-from .judge import judge, outcome_of
+from .judge import decoded, outcome_of
+from .judges import judge_of
 from .shared_ids import shared_ids
 from .shrink import Steps, shrink
 from .strategies import Strategy, by_strategy, own_strategy
@@ -59,7 +61,8 @@ def check(
         OptionError: The tokenizer has no such strategy.
     """
     began = perf_counter()
-    run = _Run(tokenizer, strategy)
+    judge = judge_of(tokenizer)
+    run = _Run(tokenizer, strategy, judge.library)
     if ids is not None:
         lists = 1
         run.compare(_thorough(as_ids(ids)))
@@ -73,7 +76,7 @@ def check(
         source=tokenizer.source,
         tokenizer=tokenizer.description,
         fingerprint=tokenizer.fingerprint,
-        library=tokenizer.library.name,
+        library=judge.library.name,
         strategy=strategy or own_strategy(tokenizer),
         seed=seed,
         lists=lists,
@@ -84,6 +87,9 @@ def check(
         differing_lists=run.differing_lists,
         differences=tuple(run.differences),
         shared_ids=shared_ids(tokenizer),
+        unjudged=judge.unjudged,
+        of_versions=judge.of_versions,
+        notes=tokenizer.suspicions,
         seconds=perf_counter() - began,
     )
 
@@ -91,11 +97,12 @@ def check(
 class _Run:
     """Counts, and the differences so far."""
 
-    def __init__(self, tokenizer: Tokenizer, strategy: Strategy | None) -> None:
+    def __init__(self, tokenizer: Tokenizer, strategy: Strategy | None, library: Library) -> None:
         self.splits = self.comparisons = self.library_failures = self.differing = self.differing_lists = 0
         self.differences: list[Difference] = []
         self._tokenizer = tokenizer
         self._strategy = strategy
+        self._library = library
         self._decoder = by_strategy(tokenizer, strategy)
 
     def compare(self, cases: Iterable[_Case]) -> None:
@@ -105,7 +112,7 @@ class _Run:
         for case in cases:
             if case.kind == "one-shot" and self._strategy is not None:
                 continue
-            expected = _expected(self._tokenizer, case)
+            expected = _expected(self._library, case)
             if expected is None:
                 failed = failed or case.kind != "prompt"
                 continue
@@ -123,7 +130,7 @@ class _Run:
 
         def fails(steps: Steps) -> bool:
             other = _Case(case.kind, case.skip_special_tokens, steps)
-            expected = _expected(self._tokenizer, other)
+            expected = _expected(self._library, other)
             return expected is not None and self._outcome(other) != expected
 
         steps = shrink(case.steps, fails, keep_first=case.kind == "prompt")
@@ -133,7 +140,7 @@ class _Run:
             steps=tuple(map(len, steps)),
             skip_special_tokens=case.skip_special_tokens,
             kind=case.kind,
-            expected=str(_expected(self._tokenizer, case)),
+            expected=str(_expected(self._library, case)),
             got=self._outcome(case),
         )
         if difference not in self.differences:
@@ -157,13 +164,13 @@ class _Run:
         return text + stream.finish()
 
 
-def _expected(tokenizer: Tokenizer, case: _Case) -> str | None:
+def _expected(library: Library, case: _Case) -> str | None:
     """What the library says; None if it fails, or if the text of the prompt is no beginning of the whole."""
     skips = case.skip_special_tokens
-    whole = judge(tokenizer, _flat(case.steps), skip_special_tokens=skips)
+    whole = decoded(library, _flat(case.steps), skip_special_tokens=skips)
     if case.kind != "prompt" or whole is None:
         return whole
-    before = judge(tokenizer, case.steps[0], skip_special_tokens=skips)
+    before = decoded(library, case.steps[0], skip_special_tokens=skips)
     return None if before is None or not whole.startswith(before) else whole[len(before) :]
 
 

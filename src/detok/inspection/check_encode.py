@@ -13,6 +13,7 @@ from ..tokenizers import Tokenizer
 from ..tokenizers.tokenizer import EncodingLibrary
 from .hostile_texts import HostileTexts
 from .judge import outcome_of
+from .judges import judge_of
 from .shrink import shrink_sequence
 
 __all__ = ["EncodeCertificate", "EncodeDifference", "check_encode"]
@@ -61,12 +62,18 @@ class EncodeCertificate:
     differences: tuple[EncodeDifference, ...]
     """The first few that are not alike, made as small as can be."""
 
+    unjudged: str = ""
+    """What the judge could not judge, and why."""
+
+    of_versions: str = ""
+    """Why differences are differences of version, and no faults; "" if they are faults."""
+
     seconds: float
 
     @property
     def ok(self) -> bool:
-        """Whether all ids were equal."""
-        return not self.differing
+        """Whether all ids were equal, but for differences of version."""
+        return not self.differing or bool(self.of_versions)
 
     def as_dict(self) -> dict[str, Any]:
         """The certificate as plain data."""
@@ -96,7 +103,8 @@ def check_encode(
         EncodeUnsupported: It is not encoded at all.
     """
     began = perf_counter()
-    library = tokenizer.library
+    judge = judge_of(tokenizer)
+    library = judge.library
     if not isinstance(library, EncodingLibrary):
         accepted = f"{tokenizer.source} is encoded by {library.name} itself, and there is nothing to compare"
         raise OptionError(option="encode", value=True, accepted=accepted)
@@ -121,6 +129,8 @@ def check_encode(
         library_failures=run.library_failures,
         differing=run.differing,
         differences=tuple(run.differences),
+        unjudged=judge.unjudged,
+        of_versions=judge.of_versions,
         seconds=perf_counter() - began,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, islice, pairwise
 from random import Random
 from weakref import WeakKeyDictionary
 
@@ -63,8 +64,8 @@ class Hostile:
         self._replacements: list[int] = []
         self._punctuation: list[int] = []
         self._sort(tokenizer)
-        known = set(tokenizer.ids)
-        holes = [token_id for token_id in range(tokenizer.vocab_size) if token_id not in known][:MANY]
+        gaps = (range(before + 1, after) for before, after in pairwise((-1, *tokenizer.ids)))
+        holes = list(islice(chain.from_iterable(gaps), MANY))
         strangers = [*FAR, *(tokenizer.vocab_size + more for more in (0, 1, 1000))]
         texts = list(filter(None, map(partial(_encoded, tokenizer), map(sample, sample_names()))))
         makers: list[tuple[str, float, Maker | None]] = [

@@ -6,19 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..tokenizers import Tokenizer
+from ..tokenizers.reading import is_panic
+from ..tokenizers.tokenizer import Library
 
-__all__ = ["is_panic", "judge", "outcome_of"]
+__all__ = ["decoded", "is_panic", "judge", "outcome_of"]
 
 Result = TypeVar("Result")
 
 
 def judge(tokenizer: Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool) -> str | None:
-    """
-    Return the text of ``ids`` by the tokenizer's own library; None if the library failed.
+    """Return the text of ``ids`` by the tokenizer's own library; None if the library failed."""
+    return decoded(tokenizer.library, ids, skip_special_tokens=skip_special_tokens)
 
-    """
+
+def decoded(library: Library, ids: Sequence[int], *, skip_special_tokens: bool) -> str | None:
+    """Return the text of ``ids`` by a library; None if it failed."""
     try:
-        return tokenizer.library.decode(ids, skip_special_tokens=skip_special_tokens)
+        return library.decode(ids, skip_special_tokens=skip_special_tokens)
     except Exception:
         return None
     except BaseException as error:
@@ -37,8 +41,3 @@ def outcome_of(call: Callable[[], Result]) -> Result | str:
         if not is_panic(error):
             raise
         return "raised PanicException"
-
-
-def is_panic(error: BaseException) -> bool:
-    """Whether it is a panic in Rust (Strip on a token that is too short, say), which arrives as what is no `Exception`."""
-    return type(error).__name__ == "PanicException"

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import MessageError
 from .messages import REASONING, Message
 
-__all__ = ["ended", "to_continue", "unused_characters", "without_marks"]
+__all__ = ["check_continued", "ended", "to_continue", "unused_characters", "without_marks"]
 
 # For internal use by Unicode's own words (chapter 23.7): no text for people has them.
 NONCHARACTERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
@@ -43,6 +43,18 @@ def unused_characters(values: Sequence[Any], count: int) -> list[str]:
     return found
 
 
+def check_continued(messages: Sequence[Message], field: str) -> None:
+    """
+    Refuse to go on with nothing.
+
+    Raises:
+        MessageError: The last message has no such field.
+    """
+    if messages[-1].get(field) is None:
+        accepted = "continue_final_message needs it, to go on behind it"
+        raise MessageError(f"messages[{len(messages) - 1}]", found=f"has no {field}", accepted=accepted)
+
+
 def to_continue(messages: list[Message], field: str, source: str, mark: str) -> Message:
     """
     Return the last message with a mark at its end, and a space, which tells whether the template trims it.
@@ -55,8 +67,7 @@ def to_continue(messages: list[Message], field: str, source: str, mark: str) -> 
     if last["role"] not in ("assistant", "model"):
         accepted = "continue_final_message goes on with what the assistant wrote"
         raise MessageError(f"{place}.role", found=f"is {last['role']!r}", accepted=accepted)
-    if last.get(field) is None:
-        raise MessageError(place, found=f"has no {field}", accepted="continue_final_message needs it, to go on behind it")
+    check_continued(messages, field)
     names = [name for name in REASONING if last.get(name) == last[field]] if field in REASONING else [field]
     if not any(name in source for name in names):
         raise MessageError(f"{place}.{field}", found="is not shown by the chat template", accepted="it cannot be continued")

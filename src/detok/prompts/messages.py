@@ -11,12 +11,14 @@ from ..errors import MessageError
 __all__ = [
     "REASONING",
     "ROLES",
+    "TEXT_PARTS",
     "Message",
     "checked_messages",
     "checked_objects",
     "content_as_parts",
     "content_as_text",
     "plain",
+    "short",
 ]
 
 ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
@@ -24,6 +26,12 @@ ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function
 
 # The same reasoning under the names that templates and APIs have for it; the first is the usual one.
 REASONING = ("reasoning_content", "thinking", "reasoning")
+
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal", "thinking": "thinking"}
+"""The parts of a content that are text, with the field that has it: of OpenAI's chats and responses, and of vLLM's."""
+
+MAY_BE_SILENT = frozenset(("assistant", "tool", "function"))
+"""Roles whose content may be left out: a turn that only calls, or a function that returns nothing."""
 
 # A template's constants are roles that it knows, but so are its special tokens, and none of those is a name.
 _NAME = re.compile(r"\w[\w-]*")
@@ -38,7 +46,7 @@ def checked_messages(messages: object, *, roles: Collection[str]) -> list[Messag
     """
     Return a copy of a chat, of plain dicts, lists, texts and numbers.
 
-    Fields that are None are left out, as an API that sends ``"content": null`` means it, and reasoning is there under every name.
+    Fields that are None are left out, as an API that sends ``"content": null`` means it.
 
     Args:
         messages: A list of objects with a role.
@@ -78,26 +86,29 @@ def _message(message: object, place: str, roles: Collection[str]) -> Message:
     _check_content(copy.get("content"), f"{place}.content")
     calls = copy.get("tool_calls")
     if calls is not None and not (isinstance(calls, list) and all(isinstance(call, dict) for call in calls)):
-        raise MessageError(f"{place}.tool_calls", found=f"is {_short(calls)}", accepted="it is a list of objects")
-    if "content" not in copy and not calls and not any(name in copy for name in REASONING):
+        raise MessageError(f"{place}.tool_calls", found=f"is {short(calls)}", accepted="it is a list of objects")
+    for name in ("tool_call_id", "refusal"):
+        if not isinstance(copy.get(name, ""), str):
+            raise MessageError(f"{place}.{name}", found=f"is {short(copy[name])}", accepted="it is a text")
+    if "content" not in message and role not in MAY_BE_SILENT:
         raise MessageError(place, found="has no content", accepted='give content (it may be ""), or tool_calls')
-    reasoning = next((copy[name] for name in REASONING if name in copy), None)
-    return copy if reasoning is None else {"thinking": reasoning, **copy, "reasoning_content": reasoning}
+    return copy
 
 
 def _check_content(content: object, place: str) -> None:
     if content is None or isinstance(content, str):
         return
     if not isinstance(content, list):
-        raise MessageError(place, found=f"is {_short(content)}", accepted="it is a text or a list of parts")
+        raise MessageError(place, found=f"is {short(content)}", accepted="it is a text or a list of parts")
     for number, part in enumerate(content):
         here = f"{place}[{number}]"
         if not isinstance(part, dict) or not isinstance(part.get("type"), str):
             accepted = 'a part is an object with a type, such as {"type": "text", "text": "…"}'
-            raise MessageError(here, found=f"is {_short(part)}", accepted=accepted)
-        if part["type"] == "text" and not isinstance(part.get("text"), str):
-            found = "is not there" if "text" not in part else f"is {_short(part['text'])}"
-            raise MessageError(f"{here}.text", found=found, accepted="a part of the type text has a text")
+            raise MessageError(here, found=f"is {short(part)}", accepted=accepted)
+        field = TEXT_PARTS.get(part["type"])
+        if field is not None and not (isinstance(part.get(field), str) or part.get(field, field) is None):
+            found = "is not there" if field not in part else f"is {short(part[field])}"
+            raise MessageError(f"{here}.{field}", found=found, accepted=f"a part of the type {part['type']} has a text")
 
 
 def plain(value: Any, place: str, depth: int = 0) -> Any:
@@ -165,6 +176,7 @@ def content_as_parts(messages: list[Message]) -> list[Message]:
     ]
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Return a value as an error shows it."""
     shown = repr(value)
     return f"the {type(value).__name__} {shown if len(shown) <= 60 else shown[:60] + '…'}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ChatTemplateError, MissingExtra, OptionError
+from .habits import Habits, RenderProbe
 from .limits import Budget, TooMuch
 from .marks import ended, to_continue, unused_characters, without_marks
 from .messages import Message, content_as_parts, content_as_text
@@ -43,6 +44,14 @@ MAX_FORMATS = 16
 """So many sets of special tokens are remembered with what a template takes."""
 
 
+_SpecialTokens = tuple[tuple[str, str], ...]
+
+
+def _special_tokens(variables: Mapping[str, Any]) -> _SpecialTokens:
+    """Those among variables, which are the same for all chats of a tokenizer."""
+    return tuple(sorted((name, one) for name, one in variables.items() if name.endswith("_token") and isinstance(one, str)))
+
+
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """A rendered chat."""
@@ -68,7 +77,8 @@ class ChatTemplate:
     def __init__(self, source: str, name: str = "default") -> None:
         self.source = source
         self.name = name
-        self._content_formats: dict[tuple[tuple[str, str], ...], ContentFormat] = {}
+        self._content_formats: dict[_SpecialTokens, ContentFormat] = {}
+        self._habits: dict[_SpecialTokens, Habits] = {}
         if len(source) > MAX_TEMPLATE:
             raise ChatTemplateError(name, line=None, problem=f"it has more than {MAX_TEMPLATE:,} characters")
         try:
@@ -103,8 +113,8 @@ class ChatTemplate:
         It is asked of small chats first, in which of all variables there are only special tokens: what these tell is true for
         every chat, and remembered. A template that refuses all of them is asked of the chat itself, each time.
         """
-        special = {name: value for name, value in variables.items() if name.endswith("_token") and isinstance(value, str)}
-        key = tuple(sorted(special.items()))
+        key = _special_tokens(variables)
+        special = dict(key)
         budgets: list[Budget] = []
         known = self._content_formats.get(key)
         if known is None:
@@ -142,6 +152,44 @@ class ChatTemplate:
                 raise  # with this chat it would take as long again
             return ""
 
+    def habits(self, variables: Mapping[str, Any]) -> Habits:
+        """What else it takes, by chats in which of all variables there are only special tokens."""
+        key = _special_tokens(variables)
+        if key not in self._habits:
+            if len(self._habits) >= MAX_FORMATS:
+                self._habits.clear()
+            self._habits[key] = Habits(partial(self._asked, dict(key)), self.source)
+        return self._habits[key]
+
+    def _asked(self, special: Mapping[str, str]) -> RenderProbe:
+        """What renders small chats, all of them together with the budget of one."""
+        budget = Budget()
+
+        def probe(messages: Sequence[Message], tools: Sequence[Message] | None) -> str | None:
+            given = {**special, "tools": tools}
+            try:
+                return self._run(self.shaped(list(messages), given), given, None, None, budget)
+            except ChatTemplateError as error:
+                if isinstance(error.__cause__, (TooMuch, RecursionError)):
+                    raise
+                return None
+
+        return probe
+
+    def shaped(self, messages: list[Message], variables: Mapping[str, Any]) -> list[Message]:
+        """
+        Return messages with contents that the template takes: texts, or lists of parts.
+
+        Raises:
+            MessageError: It takes texts alone, and a part is none.
+        """
+        match self.content_format(messages, variables):
+            case "text":
+                return content_as_text(messages)
+            case "parts":
+                return content_as_parts(messages)
+        return messages
+
     def render(
         self,
         messages: list[Message],
@@ -150,6 +198,7 @@ class ChatTemplate:
         continue_field: str | None = None,
         now: datetime | None = None,
         marks_generation: bool = False,
+        budget: Budget | None = None,
     ) -> Rendered:
         """
         Render a chat.
@@ -160,23 +209,20 @@ class ChatTemplate:
             continue_field: The field of the last message at whose end the text is to end.
             now: The time that ``strftime_now`` tells; by default the clock's.
             marks_generation: Whether to say what the assistant wrote.
+            budget: What it may do, if that is not to be its own.
 
         Raises:
             ChatTemplateError: The template refuses the chat, fails, or does too much; with the line.
             MessageError: The last message has nothing to continue, or the template does not show it.
         """
-        match self.content_format(messages, variables):
-            case "text":
-                messages = content_as_text(messages)
-            case "parts":
-                messages = content_as_parts(messages)
+        messages = self.shaped(messages, variables)
         if not marks_generation and continue_field is None:
-            return Rendered(self._run(messages, variables, now, None))
+            return Rendered(self._run(messages, variables, now, None, budget))
         start, stop, end = unused_characters([self.source, messages, dict(variables)], 3)
         if continue_field is not None:
             messages = [*messages[:-1], to_continue(messages, continue_field, self.source, end)]
         marks = (start, stop) if marks_generation else None
-        text = self._run(messages, variables, now, marks)
+        text = self._run(messages, variables, now, marks, budget)
         if continue_field is not None:
             text = ended(text, end, messages, continue_field)
         return Rendered(text) if marks is None else Rendered(*without_marks(text, start, stop))
@@ -231,7 +277,10 @@ def choose(templates: Mapping[str, str], asked: str | None, *, has_tools: bool) 
         names = ["tool_use"] * has_tools + ["default"] + (list(templates) if len(templates) == 1 else [])
         asked = next((name for name in names if name in templates), None)
         if asked is None:
-            accepted = "this tokenizer has no chat template; give one, or load the model's directory, where it stands"
+            accepted = (
+                "this tokenizer has no chat template; give one (chat_template, or detok serve --chat-template FILE), "
+                "or load the model's directory, where it stands"
+            )
             if templates:
                 accepted = f"this tokenizer has several; name one of {_names(templates)}"
             raise OptionError(option="chat_template", value=None, accepted=accepted)

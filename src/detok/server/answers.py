@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ..core.request.output import RequestOutput
 from ..frontend.pending import Outlet
+from .errors import Refused
 from .texts import json_bytes
 
 __all__ = ["DONE", "Shape", "Source", "event"]
@@ -41,6 +42,10 @@ class Shape(Protocol):
 
     def last(self) -> bytes:
         """Return the events behind all."""
+        ...
+
+    def failed(self, error: Refused) -> bytes:
+        """Return the events behind all, of an answer that broke off."""
         ...
 
     def answer(self, outputs: Sequence[RequestOutput]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from .endpoints import routes
 from .errors import Refused, refusal_of
 from .logs import logger
 from .models import Model, open_model
+from .request_ids import HEADER, request_id
 
 __all__ = ["Server", "open_server"]
 
@@ -37,6 +38,7 @@ class Server:
 
     def __init__(self, models: Mapping[str, Model], config: ServerConfig | None = None, registry: Registry | None = None) -> None:
         self.models = dict(models)
+        self._by_name = {name: model for one, model in self.models.items() for name in (one, *model.other_names)}
         self.config = ServerConfig() if config is None else config
         self.registry = Registry() if registry is None else registry
         self.running = 0
@@ -51,7 +53,11 @@ class Server:
         self._app: ASGIApp = self._checked
         if self.config.cors_origins:
             self._app = CORSMiddleware(
-                self._checked, allow_origins=self.config.cors_origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+                self._checked,
+                allow_origins=self.config.cors_origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["*"],
+                expose_headers=[HEADER],
             )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,10 +79,10 @@ class Server:
         """
         if not name:
             return next(iter(self.models.values()))
-        if name not in self.models:
-            there_are = ", ".join(map(repr, self.models))
+        if name not in self._by_name:
+            there_are = ", ".join(map(repr, self._by_name))
             raise Refused(404, f"there is no model {name!r}; there are {there_are}", param="model", code="model_not_found")
-        return self.models[name]
+        return self._by_name[name]
 
     async def close(self) -> None:
         """End all requests and close all models."""
@@ -129,12 +135,15 @@ class Server:
             if refused.status >= 500:
                 logger.error("the server failed", exc_info=error)
             self.count("other", refused.status)
-            await refusal(refused)(scope, receive, send)
+            await refusal(refused, {HEADER: request_id(scope)})(scope, receive, send)
 
     def _check_key(self, scope: Scope) -> None:
         if not self._keys or scope["path"] in self._open_paths or scope["method"] == "OPTIONS":
             return
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        # Anthropic's clients have a header of their own.
+        other = next((value for name, value in scope["headers"] if name == b"x-api-key"), b"")
+        given = given or (b"Bearer " + other if other else b"")
         scheme, _, key = given.partition(b" ")
         # All of them are compared, each in a time that does not tell how much of it was right.
         fits = [hmac.compare_digest(key.strip(), one) for one in self._keys]

@@ -12,8 +12,8 @@ from ..core.request.output import RequestOutput
 from ..errors import OptionError
 from ..logprob_shapes import completion_logprobs
 from .answers import DONE, event
-from .errors import shown_reason
-from .generation import Asked, Generation, usage_of
+from .errors import Refused, shown_reason
+from .generation import Asked, Generation, UsageCount, prompt_logprobs
 from .models import Model
 from .schema import CompletionBody, Prompt
 from .texts import json_bytes
@@ -46,15 +46,26 @@ async def completion(asked: Asked, body: CompletionBody) -> Generation:
         prompts = await asyncio.gather(*(_ids(asked.model, body, prompt) for prompt in given))
     for prompt in prompts:
         asked.check_length(prompt, max_tokens)
-    echoes = [_Echo(asked.model, *one, body, options) for one in zip(given, prompts, strict=True)] if body.echo else []
+    scored = await _scored(asked, body, prompts, options)
+    echoes = [_Echo(asked.model, *one, body, options) for one in zip(given, prompts, scored, strict=True)] if body.echo else []
     sampling = asked.sampling(max_tokens=max_tokens, logprobs=body.logprobs)
     return Generation(
         asked=asked,
         prompts=prompts,
         options=options,
         sampling=sampling,
-        shape=CompletionShape(asked, body, prompts, echoes),
+        shape=CompletionShape(asked, body, prompts, echoes, scored if body.prompt_logprobs is not None else []),
     )
+
+
+async def _scored(
+    asked: Asked, body: CompletionBody, prompts: Sequence[Sequence[int]], options: RequestOptions
+) -> list[RequestOutput | None]:
+    """What the model says of each prompt, if that was asked for and the engine tells it."""
+    count = body.prompt_logprobs if body.prompt_logprobs is not None else body.logprobs if body.echo else None
+    if count is None:
+        return [None] * len(prompts)
+    return list(await asyncio.gather(*(asked.model.told_prompt(one, count, options.decoding, asked.id) for one in prompts)))
 
 
 def _check(asked: Asked, body: CompletionBody) -> None:
@@ -66,6 +77,7 @@ def _check(asked: Asked, body: CompletionBody) -> None:
         raise OptionError(option="max_tokens", value=0, accepted="it is at least 1, or echo is asked for")
     if body.logprobs is not None:
         asked.config.limits.check_logprobs("logprobs", body.logprobs)
+    asked.check_prompt_logprobs(body.prompt_logprobs)
 
 
 def _prompts(prompt: Prompt) -> list[str | list[int]]:
@@ -84,30 +96,38 @@ def _prompts(prompt: Prompt) -> list[str | list[int]]:
 async def _ids(model: Model, body: CompletionBody, prompt: str | list[int]) -> list[int]:
     if isinstance(prompt, str):
         adds = body.add_special_tokens is not False
-        ids = await model.encode(prompt, add_special_tokens=adds, truncate=body.truncate_prompt_tokens)
+        ids = await model.encode(prompt, add_special_tokens=adds, truncate=body.truncate_prompt_tokens, side=body.truncation_side)
         if not ids:
             raise OptionError(option="prompt", value=prompt, accepted="its text makes no token, and a model needs one")
         return ids
     for position, token_id in enumerate(prompt):
         if token_id < 0:
             raise OptionError(option=f"prompt[{position}]", value=token_id, accepted="a token id is 0 or more")
-    return model.kept(prompt, body.truncate_prompt_tokens)
+    return model.kept(prompt, body.truncate_prompt_tokens, body.truncation_side)
 
 
 class _Echo:
     """A prompt that is repeated before the output."""
 
     def __init__(
-        self, model: Model, given: str | list[int], ids: list[int], body: CompletionBody, options: RequestOptions
+        self,
+        model: Model,
+        given: str | list[int],
+        ids: list[int],
+        scored: RequestOutput | None,
+        body: CompletionBody,
+        options: RequestOptions,
     ) -> None:
         self.logprobs: list[TokenLogprob] = []
-        if body.logprobs is not None:
-            # Engines say nothing of the prompt's logprobs: its tokens have their texts and places, and null for a number.
+        if body.logprobs is not None and scored is not None:
+            self.logprobs, self.text = list(scored.logprobs or ()), scored.text
+        elif body.logprobs is not None:
+            # This engine says nothing of the prompt's logprobs: its tokens have their texts and places, and null for a number.
             request = model.tokenizer.request(ignore_eos=True, **options.decoding.as_dict())
             first, rest = request.feed(ids, logprobs=[None] * len(ids)), request.finish()
             self.logprobs = [*(first.logprobs or ()), *(rest.logprobs or ())]
             self.text = first.text + rest.text
-        elif isinstance(given, str) and len(ids) != body.truncate_prompt_tokens:
+        elif isinstance(given, str) and len(ids) != model.kept_tokens(body.truncate_prompt_tokens):
             self.text = given
         else:
             self.text = model.tokenizer.decode(ids, skip_special_tokens=options.skip_special_tokens)
@@ -116,18 +136,26 @@ class _Echo:
 class CompletionShape:
     """Outputs as OpenAI's completions."""
 
-    def __init__(self, asked: Asked, body: CompletionBody, prompts: Sequence[Sequence[int]], echoes: Sequence[_Echo]) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        body: CompletionBody,
+        prompts: Sequence[Sequence[int]],
+        echoes: Sequence[_Echo],
+        scored: Sequence[RequestOutput | None],
+    ) -> None:
         self._asked = asked
+        self._scored = scored
         self._n = asked.n
         self._prompts = prompts
         self._echoes = echoes
         self._ids = bool(body.return_token_ids)
         self._names_ids = bool(body.return_tokens_as_token_ids)
         self._logprobs = body.logprobs is not None
-        self._completion_tokens = 0
+        self._usage = UsageCount(asked, sum(map(len, prompts)))
         count = len(prompts) * self._n
-        self._unopened = set(range(count)) if echoes or self._ids else set()
-        self._plain = not (self._ids or self._logprobs)
+        self._unopened = set(range(count)) if echoes or self._ids or scored else set()
+        self._plain = not (self._ids or self._logprobs or asked.wants_usage_always)
         usage = ',"usage":null' if asked.wants_usage else ""
         head = json_bytes(asked.head(KIND))[:-1].decode()
         self._begin = [f'data: {head},"choices":[{{"index":{index},"text":'.encode() for index in range(count)]
@@ -139,14 +167,18 @@ class CompletionShape:
             return self._begin[index] + json_bytes(output.text) + self._end
         is_first = index in self._unopened
         self._unopened.discard(index)
-        usage: dict[str, Any] = {"usage": None} if self._asked.wants_usage else {}
-        return event({**self._asked.head(KIND), "choices": [self._choice(index, output, is_first=is_first)], **usage})
+        choice = self._choice(index, output, is_first=is_first)
+        return event({**self._asked.head(KIND), "choices": [choice], **self._usage.of_a_chunk})
 
     def last(self) -> bytes:
         """Return usage, if it was asked for, and the end."""
         if not self._asked.wants_usage:
             return DONE
         return event({**self._asked.head(KIND), "choices": [], "usage": self.usage()}) + DONE
+
+    def failed(self, error: Refused) -> bytes:
+        """Return the events of a failure."""
+        return event(error.as_dict()) + DONE
 
     def answer(self, outputs: Sequence[RequestOutput]) -> dict[str, Any]:
         """Return all choices."""
@@ -167,7 +199,9 @@ class CompletionShape:
             choice["token_ids"] = output.token_ids
             if is_first:
                 choice["prompt_token_ids"] = self._prompts[place]
-        self._completion_tokens += output.tokens_kept or 0
+        if is_first and self._scored:
+            choice["prompt_logprobs"] = prompt_logprobs(self._scored[place])
+        self._usage.count(index, output)
         return choice
 
     def _logprobs_of(self, output: RequestOutput, echo: _Echo | None, *, is_first: bool) -> dict[str, Any] | None:
@@ -182,4 +216,4 @@ class CompletionShape:
 
     def usage(self) -> dict[str, int]:
         """Count tokens, of the choices that have ended."""
-        return usage_of(sum(map(len, self._prompts)), self._completion_tokens)
+        return self._usage.whole()

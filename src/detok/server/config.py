@@ -11,9 +11,10 @@ import msgspec
 
 from ..core.options import ByteFallbackMode
 from ..data import EMBEDDED
+from ..engines.opening import model_of
 from ..errors import OptionError, SourceError
 from ..tokenizers.encoders import EncoderName
-from ..turns.channels import ChannelTable, channel_table
+from ..turns.formats import TurnFormat, parser_format, turn_format
 from .limits import Limits
 
 __all__ = ["ModelConfig", "ServerConfig", "read_config"]
@@ -25,7 +26,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A model: ``[models.NAME]`` in the file."""
 
     tokenizer: str | None = None
-    """As `detok.load` takes it. None: the one that comes with detok."""
+    """As `detok.load` takes it. None: that of the model which the engine's name has in it, else the one that comes with detok."""
 
     encoder: EncoderName = "auto"
     """As `detok.load` takes it. "tokenizers" takes less memory than the faster one."""
@@ -37,8 +38,21 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     worker: str | list[str] | None = None
     """The address of a `detok worker` with the same tokenizer, or of several: text is made there. None: in this process."""
 
-    channels: str | None = None
-    """The name of a channel table: reasoning and tool calls become fields of their own in chat completions."""
+    channels: str | dict[str, Any] | None = None
+    """The turn format, by which reasoning and tool calls become fields of their own in chats: a name, "auto", or a table."""
+
+    tool_call_parser: str | None = None
+    reasoning_parser: str | None = None
+    """vLLM's names of parsers, in the place of ``channels``."""
+
+    chat_template: str | None = None
+    """The path of a file with a Jinja template, or the name of one of the tokenizer's. None: the usual one."""
+
+    default_chat_template_kwargs: dict[str, Any] = {}
+    """Variables of the template for every chat; a request's own go before."""
+
+    served_model_names: list[Annotated[str, msgspec.Meta(min_length=1)]] = []
+    """More names under which clients may ask for it."""
 
     byte_fallback: ByteFallbackMode = "eager"
     max_model_len: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -46,17 +60,23 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def source(self) -> Any:
         """What to load."""
-        return EMBEDDED if self.tokenizer is None else self.tokenizer
+        if self.tokenizer is not None:
+            return self.tokenizer
+        return model_of(self.engine) or EMBEDDED
 
     @property
-    def channel_table(self) -> ChannelTable | None:
+    def turn_format(self) -> TurnFormat | None:
         """
-        The table.
+        The turn format; None if there is none, or if it is to be found.
 
         Raises:
-            OptionError: There is none of that name.
+            OptionError: There is no such format or parser, or both are given.
         """
-        return channel_table(self.channels)
+        parsers = parser_format(self.tool_call_parser, self.reasoning_parser)
+        if parsers is not None and self.channels is not None:
+            accepted = "tool_call_parser and reasoning_parser say it already; give either them or channels"
+            raise OptionError(option="channels", value=self.channels, accepted=accepted)
+        return parsers if parsers is not None or self.channels == "auto" else turn_format(self.channels)
 
 
 DEFAULT_MODELS = {"echo": ModelConfig(engine="echo"), "replay": ModelConfig(engine="replay", engine_options={"rate": 50})}
@@ -77,8 +97,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The first one answers requests that name none."""
 
     limits: Limits = Limits()
-    heartbeat_seconds: Seconds = 15.0
-    """After so long a silence a stream gets a comment."""
+    heartbeat_seconds: Annotated[float, msgspec.Meta(ge=0)] = 15.0
+    """After so long a silence a stream gets a comment; 0: never."""
 
     shutdown_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """So long streams may go on when the server is told to end."""
@@ -114,8 +134,19 @@ def read_config(path: Path | None = None, changes: Mapping[str, Any] | None = No
     if not config.models:
         raise OptionError(option="models", value={}, accepted="there is at least one")
     for model in config.models.values():
-        _ = model.channel_table
+        _ = model.turn_format
+    _check_names(config.models)
     return config
+
+
+def _check_names(models: Mapping[str, ModelConfig]) -> None:
+    """Refuse a name that several models have."""
+    taken = set(models)
+    for model in models.values():
+        for name in model.served_model_names:
+            if name in taken:
+                raise OptionError(option="served_model_names", value=name, accepted="each name is there once, of one model")
+            taken.add(name)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -129,6 +160,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _set_model(fields: dict[str, Any], model: Mapping[str, Any]) -> None:
     own = {key: value for key, value in model.items() if key != "name"}
+    names = list(own.get("served_model_names", ()))
+    if names and not model.get("name"):
+        # As with vLLM, whose users give all names by one flag: the first is what answers are signed with.
+        model = {**model, "name": names.pop(0)}
+        own = {**own, "served_model_names": names}
     models = fields.get("models")
     if isinstance(models, dict):
         if model:
@@ -140,7 +176,7 @@ def _set_model(fields: dict[str, Any], model: Mapping[str, Any]) -> None:
 
 def _name(model: Mapping[str, Any]) -> str:
     """What a model is called if nobody said: a hub name is one already, of a path it is the last part."""
-    tokenizer = model.get("tokenizer")
+    tokenizer = model.get("tokenizer") or model_of(str(model.get("engine")))
     if tokenizer is None:
         return str(model.get("engine", "echo")).partition(":")[0]
     return Path(tokenizer).resolve().name if Path(tokenizer).exists() else str(tokenizer)

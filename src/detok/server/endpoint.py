@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,9 @@ from starlette.types import Receive, Scope, Send
 from ..errors import EngineError
 from .connection import ClientGone, read_body, while_connected
 from .errors import Refused, refusal_of
+from .fields import near_misses, read_body_as
 from .logs import log_request, logger
+from .request_ids import HEADER, client_id, request_id
 from .sse import EventStream
 from .texts import json_bytes
 
@@ -26,6 +28,8 @@ __all__ = ["Call", "Described", "Endpoint", "Handler", "json_response", "refusal
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 JSON = "application/json"
+WARNING = "x-detok-warning"
+"""A header for who writes clients."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,8 @@ class Call:
     """What its line in the log says beside what each says."""
     log_at_end: Callable[[], dict[str, int]] = dict
     """What else, once the answer is out."""
+    warnings: list[str] = field(default_factory=list)
+    """Of fields that are no error, and have no effect."""
 
     def body(self, kind: type[Body]) -> Body:
         """
@@ -49,9 +55,29 @@ class Call:
             Refused: It is nested so deeply that nobody can have meant it.
         """
         try:
-            return msgspec.json.decode(self.content, type=kind)
+            body = read_body_as(self.content, kind)
+            self.warnings = near_misses(self.content, kind)
         except RecursionError:
             raise Refused(400, "the body is nested too deeply") from None
+        if self.warnings:
+            self.log["warnings"] = self.warnings
+        return body
+
+    @property
+    def client_id(self) -> str | None:
+        """What the client calls the request."""
+        return client_id(self.scope)
+
+    @property
+    def id(self) -> str:
+        """What it is called here: as the client says, or a name of ours."""
+        return request_id(self.scope)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every answer to it has."""
+        warned = {WARNING: "; ".join(self.warnings)} if self.warnings else {}
+        return {HEADER: self.id, **warned}
 
 
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
@@ -68,6 +94,8 @@ class Described:
     body: type[msgspec.Struct] | None = None
     generates: bool = False
     """Whether it counts among the requests that generate."""
+    refusal_body: Callable[[Refused], dict[str, Any]] = Refused.as_dict
+    """How its clients read an error."""
 
 
 class Endpoint:
@@ -78,10 +106,12 @@ class Endpoint:
         self._path = described.path
         self._handler = described.handler
         self._generates = described.generates
+        self._refusal_body = described.refusal_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         call = Call(self._server, scope, b"")
+        call.log["request_id"] = request_id(scope)
         status: int | None = None
         try:
             call.content = await self._content(scope, receive)
@@ -91,7 +121,7 @@ class Endpoint:
             call.log["gone"] = True
         except Refused as error:
             status = error.status
-            await refusal(error)(scope, receive, send)
+            await refusal(error, call.headers, self._refusal_body)(scope, receive, send)
         if status is not None:
             self._server.count(self._path, status)
         log_request(scope["method"], self._path, status, time.perf_counter() - start, **call.log, **call.log_at_end())
@@ -115,6 +145,7 @@ class Endpoint:
             server.running += 1
         try:
             response = await self._handler(call)
+            response.add_headers(call.headers) if isinstance(response, EventStream) else _add(response, call.headers)
             await response(call.scope, receive, send)
             if isinstance(response, EventStream) and response.error is not None:
                 self._note(call, response.error)
@@ -123,7 +154,7 @@ class Endpoint:
             raise
         except Exception as error:
             refused = self._note(call, error)
-            await refusal(refused)(call.scope, receive, send)
+            await refusal(refused, call.headers, self._refusal_body)(call.scope, receive, send)
             return refused.status
         finally:
             server.running -= self._generates
@@ -139,9 +170,14 @@ class Endpoint:
         return refused
 
 
-def refusal(error: Refused) -> Response:
+def _add(response: Response, headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        response.headers.setdefault(name, value)
+
+
+def refusal(error: Refused, headers: Mapping[str, str], body: Callable[[Refused], dict[str, Any]] = Refused.as_dict) -> Response:
     """Return the answer that says why there is none."""
-    return Response(json_bytes(error.as_dict()), error.status, error.headers, JSON)
+    return Response(json_bytes(body(error)), error.status, {**headers, **error.headers}, JSON)
 
 
 def json_response(value: Any) -> Response:

@@ -9,7 +9,13 @@ from starlette.routing import Route
 
 from ..frontend.metrics import CONTENT_TYPE
 from .chat import chat_completion
+from .chat_prompts import chat_ids
 from .completions import completion
+from .dialects.messages import CountBody, MessagesBody, as_messages, refusal_body
+from .dialects.messages import as_chat as messages_chat
+from .dialects.responses import as_responses
+from .dialects.responses_input import ResponsesBody
+from .dialects.responses_input import as_chat as responses_chat
 from .endpoint import Call, Described, Endpoint, json_response
 from .generation import Asked, Generation
 from .models import Model
@@ -27,7 +33,7 @@ __all__ = ["routes"]
 async def completions(call: Call) -> Response | EventStream:
     """Continue a prompt."""
     body = call.body(CompletionBody)
-    asked = Asked.of(body, call.server.model(body.model), call.server.config, "cmpl")
+    asked = Asked.of(body, call.server.model(body.model), call.server.config, "cmpl", call.client_id, call.id)
     if call.server.config.log_prompts:
         call.log["prompt"] = body.prompt
     return await _generated(call, await completion(asked, body))
@@ -35,11 +41,32 @@ async def completions(call: Call) -> Response | EventStream:
 
 async def chat_completions(call: Call) -> Response | EventStream:
     """Continue a chat."""
-    body = call.body(ChatBody)
-    asked = Asked.of(body, call.server.model(body.model), call.server.config, "chatcmpl")
+    return await _generated(call, await _chat(call, call.body(ChatBody), "chatcmpl"))
+
+
+async def responses(call: Call) -> Response | EventStream:
+    """Answer, in the shape of OpenAI's Responses."""
+    body = call.body(ResponsesBody)
+    return await _generated(call, as_responses(await _chat(call, responses_chat(body), "resp"), body))
+
+
+async def messages(call: Call) -> Response | EventStream:
+    """Answer, in the shape of Anthropic's Messages."""
+    return await _generated(call, as_messages(await _chat(call, messages_chat(call.body(MessagesBody)), "msg")))
+
+
+async def count_tokens(call: Call) -> Response:
+    """Count the tokens of a prompt of Anthropic's Messages."""
+    body = call.body(CountBody)
+    ids = await chat_ids(call.server.model(body.model), messages_chat(body), call.server.config)
+    return json_response({"input_tokens": len(ids)})
+
+
+async def _chat(call: Call, body: ChatBody, prefix: str) -> Generation:
+    asked = Asked.of(body, call.server.model(body.model), call.server.config, prefix, call.client_id, call.id)
     if call.server.config.log_prompts:
         call.log["messages"] = body.messages
-    return await _generated(call, await chat_completion(asked, body))
+    return await chat_completion(asked, body)
 
 
 async def _generated(call: Call, generation: Generation) -> Response | EventStream:
@@ -72,24 +99,22 @@ async def _detokenize(call: Call, *, skips_by_default: bool) -> Response:
 
 async def models(call: Call) -> Response:
     """List the models, as OpenAI and vLLM do."""
-    return json_response({"object": "list", "data": [_listed(model) for model in call.server.models.values()]})
+    return json_response({"object": "list", "data": [one for model in call.server.models.values() for one in _listed(model)]})
 
 
 async def one_model(call: Call) -> Response:
     """Say the same of one."""
-    return json_response(_listed(call.server.model(call.scope["path_params"]["name"])))
+    name = call.scope["path_params"]["name"]
+    if not name:
+        return await models(call)  # /v1/models/
+    return json_response(next(one for one in _listed(call.server.model(name)) if one["id"] == name))
 
 
-def _listed(model: Model) -> dict[str, Any]:
-    return {
-        "id": model.name,
-        "object": "model",
-        "created": model.created,
-        "owned_by": "detok",
-        "root": model.name,
-        "parent": None,
-        "max_model_len": model.max_model_len,
-    }
+def _listed(model: Model) -> list[dict[str, Any]]:
+    """A model under each of its names."""
+    common = {"object": "model", "created": model.created, "owned_by": "detok", "root": model.name, "parent": None}
+    names = (model.name, *model.other_names)
+    return [{"id": name, **common, "max_model_len": model.max_model_len} for name in names]
 
 
 async def health(call: Call) -> Response:
@@ -110,6 +135,9 @@ async def openapi(call: Call) -> Response:
 ENDPOINTS = (
     Described("POST", "/v1/completions", completions, CompletionBody, generates=True),
     Described("POST", "/v1/chat/completions", chat_completions, ChatBody, generates=True),
+    Described("POST", "/v1/responses", responses, ResponsesBody, generates=True),
+    Described("POST", "/v1/messages", messages, MessagesBody, generates=True, refusal_body=refusal_body),
+    Described("POST", "/v1/messages/count_tokens", count_tokens, CountBody, refusal_body=refusal_body),
     Described("POST", "/tokenize", tokenize, TokenizeBody),
     Described("POST", "/v1/tokenize", tokenize, TokenizeBody),
     Described("POST", "/detokenize", detokenize, DetokenizeBody),

@@ -24,10 +24,13 @@ from ..errors import (
     UsageError,
 )
 
-__all__ = ["Refused", "failure_of", "refusal_of", "shown_reason"]
+__all__ = ["OVERFLOW", "Refused", "failure_of", "refusal_of", "shown_reason"]
 
 # Statuses of an engine that speak of the request. Any other (it wants a key, say, or does not know the path) is between us two.
 OF_THE_REQUEST = frozenset({400, 404, 408, 409, 413, 422, 429})
+
+OVERFLOW = "context_length_exceeded"
+"""OpenAI's code of it. It is in the words as well, where LangChain looks for it."""
 
 TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
@@ -79,7 +82,7 @@ def refusal_of(error: BaseException) -> Refused:
         case EngineError():
             return _of_engine(error)
         case PromptTooLong():
-            return Refused(400, str(error), code="context_length_exceeded")
+            return Refused(400, _too_long(error), code=OVERFLOW)
         case OptionError():
             return Refused(400, str(error), param=error.option)
         case MessageError():
@@ -90,7 +93,9 @@ def refusal_of(error: BaseException) -> Refused:
             return Refused(503, str(error), headers={"Retry-After": "1"})
         case MissingExtra():
             return Refused(501, str(error))
-        case UsageError() | ChatTemplateError() | EncodeUnsupported():
+        case ChatTemplateError():
+            return Refused(400, str(error), param=error.place)
+        case UsageError() | EncodeUnsupported():
             return Refused(400, str(error))
         case msgspec.ValidationError():
             return Refused(400, _readable(str(error)), param=_field(str(error)))
@@ -101,6 +106,16 @@ def refusal_of(error: BaseException) -> Refused:
         case DetokError():
             return Refused(500, str(error))
     return Refused(500, "the server failed at this request; its log says why")
+
+
+def _too_long(error: PromptTooLong) -> str:
+    """What OpenAI says of it: libraries of clients know an overflow by these words."""
+    if error.unit != "tokens":
+        return str(error)
+    return (
+        f"This model's maximum context length is {error.limit} tokens. However, the prompt has {error.length} tokens. "
+        f"Please reduce the length of the prompt, or give truncate_prompt_tokens ({OVERFLOW})."
+    )
 
 
 def failure_of(output: RequestOutput) -> BaseException | None:
@@ -132,7 +147,7 @@ def _of_engine(error: EngineError) -> Refused:
 
 
 # As msgspec ends a message: " - at `$.stop[...]`".
-_PLACE = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+_PLACE = re.compile(r" - at (?:`?key`? in )?`(?:key in )?\$\.?([^`]*)`$")
 _MISSING = re.compile(r"missing required field `(\w+)`")
 
 

@@ -11,26 +11,26 @@ from uuid import uuid4
 
 from starlette.responses import Response
 
+from ..core.request.logprobs import TokenLogprob
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
+from ..errors import OptionError
 from ..frontend.pending import Outlet, Pending
-from ..turns.channels import ChannelTable
+from ..turns.formats import TurnFormat
 from .answers import Shape
 from .config import ServerConfig
-from .errors import Refused, failure_of
+from .errors import OVERFLOW, Refused, failure_of
 from .models import Model
-from .schema import GenerationBody
+from .request_ids import HEADER
+from .schema import EngineFields, GenerationBody
 from .sse import EventStream
+from .structured import structured_of
 from .texts import json_bytes
 
-__all__ = ["Asked", "Generation", "usage_of"]
+__all__ = ["Asked", "Generation", "UsageCount", "prompt_logprobs", "usage_of"]
 
-# Of a body, what is for the engine. The text side's own fields never go there.
-SAMPLING = (
-    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias"),
-    *("allowed_token_ids", "bad_words", "structured_outputs", "priority", "cache_salt"),
-    *("ignore_eos", "min_tokens", "stop_token_ids"),
-)
+SAMPLING = EngineFields.__struct_fields__
+"""Of a body, what is for the engine. The text side's own fields never go there."""
 
 STOP_REGEX_SECONDS = 0.02
 """What a pattern may take at a token. A request whose pattern takes longer fails: others wait for it."""
@@ -46,12 +46,26 @@ class Asked:
     model: Model
     config: ServerConfig
     id: str
+    client_id: str | None = None
+    """What the client calls the request."""
     created: int = field(default_factory=lambda: int(time.time()))
+    called: dict[str, str] = field(default_factory=dict)
+    """What the client called what the engine gets, where that is not the same."""
 
     @classmethod
-    def of(cls, body: GenerationBody, model: Model, config: ServerConfig, prefix: str) -> Asked:
-        """Give a request its id."""
-        return cls(body=body, model=model, config=config, id=f"{prefix}-{uuid4().hex}")
+    def of(
+        cls,
+        body: GenerationBody,
+        model: Model,
+        config: ServerConfig,
+        prefix: str,
+        client_id: str | None = None,
+        own_id: str | None = None,
+    ) -> Asked:
+        """Give a request its id: the client's, from the header or the body, after what kind it is; else one of ours."""
+        client_id = client_id or body.request_id
+        name = client_id or own_id or uuid4().hex
+        return cls(body=body, model=model, config=config, id=f"{prefix}-{name}", client_id=client_id)
 
     @property
     def n(self) -> int:
@@ -68,11 +82,16 @@ class Asked:
         """Whether a stream ends with usage."""
         return self.body.stream_options is not None and bool(self.body.stream_options.include_usage)
 
+    @property
+    def wants_usage_always(self) -> bool:
+        """Whether each chunk of a stream has the usage so far."""
+        return self.wants_usage and bool(self.body.stream_options and self.body.stream_options.continuous_usage_stats)
+
     def head(self, kind: str) -> dict[str, Any]:
         """What answers and chunks begin with."""
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model.name}
 
-    def options(self, *, max_tokens: int, channels: ChannelTable | None = None) -> RequestOptions:
+    def options(self, *, max_tokens: int, channels: TurnFormat | None = None) -> RequestOptions:
         """
         Return the text side's options.
 
@@ -104,9 +123,30 @@ class Asked:
     def sampling(self, *, max_tokens: int, logprobs: int | None, **more: Any) -> dict[str, Any]:
         """Return what the engine is told."""
         given = {name: value for name in SAMPLING if (value := getattr(self.body, name)) is not None}
+        structured, field = structured_of(self.body)
+        given.pop("structured_outputs", None)
+        if structured is not None:
+            given["structured_outputs"] = structured
+            self.called["structured_outputs"] = field
         if logprobs is not None:
             given["logprobs"] = logprobs
         return {**given, "max_tokens": max_tokens, **more}
+
+    def check_prompt_logprobs(self, count: int | None) -> None:
+        """
+        Look at how much is asked of what the model says of the prompt.
+
+        Raises:
+            Refused, OptionError: It is too much, or comes in no stream, or the engine does not tell it.
+        """
+        if count is None:
+            return
+        self.config.limits.check_logprobs("prompt_logprobs", count)
+        if self.streams:
+            raise OptionError(option="prompt_logprobs", value=count, accepted="they come in answers without stream=true")
+        if self.model.prompts is None and self.model.has_model:
+            accepted = "the engine behind this server does not tell them: leave it out"
+            raise OptionError(option="prompt_logprobs", value=count, accepted=accepted)
 
     def check_length(self, prompt: Sequence[int], max_tokens: int) -> None:
         """
@@ -119,10 +159,11 @@ class Asked:
         most = self.model.max_model_len
         if most is not None and len(prompt) + max_tokens > most:
             message = (
-                f"this model takes {most:,} tokens at most, and {len(prompt) + max_tokens:,} were asked for: "
-                f"{len(prompt):,} of the prompt and max_tokens={max_tokens:,}; shorten the prompt or ask for less"
+                f"This model's maximum context length is {most} tokens. However, you requested {len(prompt) + max_tokens} tokens "
+                f"({len(prompt)} in the prompt, {max_tokens} in the completion). "
+                f"Please reduce the length of the prompt, or ask for fewer tokens ({OVERFLOW})."
             )
-            raise Refused(400, message, param="max_tokens", code="context_length_exceeded")
+            raise Refused(400, message, param="max_tokens", code=OVERFLOW)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,7 +211,12 @@ class Generation:
             sampling = {**sampling, "seed": seed + index % self.asked.n}
         prompt = self.prompts[index // self.asked.n]
         frontend = self.asked.model.frontend
-        name = await frontend.submit(prompt, outlet, options=self.options, sampling=sampling, request_id=self.asked.id)
+        try:
+            name = await frontend.submit(prompt, outlet, options=self.options, sampling=sampling, request_id=self.asked.id)
+        except OptionError as error:
+            if error.option not in self.asked.called:
+                raise
+            raise OptionError(option=self.asked.called[error.option], value=error.value, accepted=error.accepted) from error
         self.names.append(name)
 
     def drop(self) -> None:
@@ -186,7 +232,7 @@ class Generation:
             EngineError: The engine refused it, or failed.
             Exception: Whatever else a request failed with.
         """
-        headers = {"x-request-id": self.asked.id}
+        headers = {HEADER: self.asked.client_id or self.asked.id}
         if self.asked.streams:
             given = [(name.encode(), value.encode()) for name, value in headers.items()]
             return EventStream(self, self.shape, heartbeat=self.asked.config.heartbeat_seconds, headers=given)
@@ -204,6 +250,42 @@ class Generation:
         return Response(json_bytes(self.shape.answer(outputs)), media_type=JSON, headers=headers)
 
 
+class UsageCount:
+    """
+    The tokens of an answer so far.
+
+    Args:
+        asked: Says whether chunks have usage, and which.
+        prompt_tokens: Of all prompts.
+    """
+
+    def __init__(self, asked: Asked, prompt_tokens: int) -> None:
+        self._prompt_tokens = prompt_tokens
+        self._wants, self._always = asked.wants_usage, asked.wants_usage_always
+        self._open: dict[int, int] = {}
+        """Of choices that go on."""
+        self._ended = 0
+
+    def count(self, index: int, output: RequestOutput) -> None:
+        """Count what is new of a choice."""
+        if output.finished:
+            self._open.pop(index, None)
+            self._ended += output.tokens_kept or 0
+        elif self._always:
+            self._open[index] = self._open.get(index, 0) + len(output.token_ids) - output.retracted_tokens
+
+    @property
+    def of_a_chunk(self) -> dict[str, Any]:
+        """What a chunk has of it."""
+        if self._always:
+            return {"usage": usage_of(self._prompt_tokens, self._ended + sum(self._open.values()))}
+        return {"usage": None} if self._wants else {}
+
+    def whole(self) -> dict[str, int]:
+        """Return what there is of the choices that have ended."""
+        return usage_of(self._prompt_tokens, self._ended)
+
+
 def usage_of(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
     """Return OpenAI's `usage`."""
     return {
@@ -211,6 +293,24 @@ def usage_of(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
     }
+
+
+def prompt_logprobs(told: RequestOutput | None) -> list[dict[str, Any] | None] | None:
+    """Return vLLM's `prompt_logprobs` of a prompt: for each token but the first, those that were asked for, by their ids."""
+    if told is None or told.logprobs is None:
+        return None
+    return [_ranked(entry) for entry in told.logprobs]
+
+
+def _ranked(entry: TokenLogprob) -> dict[str, Any] | None:
+    if entry.logprob is None:
+        return None
+    own = {"logprob": entry.logprob, "rank": entry.rank, "decoded_token": entry.token}
+    others = {
+        str(one.token_id): {"logprob": one.logprob, "rank": rank, "decoded_token": one.token}
+        for rank, one in enumerate(entry.top, 1)
+    }
+    return {str(entry.token_id): own} | {name: one for name, one in others.items() if name != str(entry.token_id)}
 
 
 def _nothing() -> RequestOutput:

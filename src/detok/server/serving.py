@@ -17,7 +17,7 @@ from ..errors import OptionError
 from .app import Server
 from .logs import JsonLines, logger
 
-__all__ = ["Uvicorn", "serve", "uvicorn_config"]
+__all__ = ["Uvicorn", "dead_engine", "serve", "uvicorn_config"]
 
 KEEP_ALIVE = 75
 """Seconds for which an idle connection stays open: longer than a load balancer's 60, so that it is never the one surprised."""
@@ -44,6 +44,10 @@ class Uvicorn(uvicorn.Server):
         logger.info("listening", extra={"fields": {"url": url, "models": [*self._detok.models]}})
         print(_greeting(url, self._detok), flush=True)
 
+    async def on_tick(self, counter: int) -> bool:
+        """End when an engine has died that nobody starts again but who starts this process."""
+        return await super().on_tick(counter) or dead_engine(self._detok) is not None
+
     async def shutdown(self, sockets: Any = None) -> None:
         """Let streams go on for so long; then end them."""
         closing: list[asyncio.Task[None]] = []
@@ -54,6 +58,14 @@ class Uvicorn(uvicorn.Server):
         finally:
             timer.cancel()
             await asyncio.gather(*closing)
+
+
+def dead_engine(server: Server) -> str | None:
+    """Return what is said of an engine that has died, or None."""
+    for model in server.models.values():
+        if died := getattr(model.frontend.engine, "died", None):
+            return f"{model.name}: {died}"
+    return None
 
 
 def _greeting(url: str, server: Server) -> str:

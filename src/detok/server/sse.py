@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
 from ..core.request.output import RequestOutput
 from ..frontend.pending import Pending
-from .answers import DONE, Shape, Source, event
+from .answers import Shape, Source
 from .connection import ClientGone
 from .errors import failure_of, refusal_of
 
@@ -73,7 +73,7 @@ class EventStream:
     Args:
         source: Its requests are begun with the stream and dropped with it.
         shape: Writes the events.
-        heartbeat: Seconds of silence.
+        heartbeat: Seconds of silence; 0 for no comments.
         headers: Beside those of every stream.
     """
 
@@ -99,12 +99,17 @@ class EventStream:
         self._silent = True
         self._waiting: asyncio.Task[None] | None = None
 
+    def add_headers(self, headers: Mapping[str, str]) -> None:
+        """Give more headers, before it is called; those that are there stay."""
+        there = {name for name, _ in self._headers}
+        self._headers += [(name.encode(), value.encode()) for name, value in headers.items() if name.encode() not in there]
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
         self._send = send
         self._begun: asyncio.Future[BaseException | None] = loop.create_future()
         self._ended: asyncio.Future[BaseException | None] = loop.create_future()
-        self._timer = loop.call_later(self._heartbeat, self._tick)
+        self._timer = loop.call_later(self._heartbeat, self._tick) if self._heartbeat else None
         # An engine may take its time to say that it has a request, and the heart has to beat meanwhile.
         beginning = asyncio.create_task(self._begin())
         try:
@@ -115,11 +120,12 @@ class EventStream:
             self.flows = False
             if self._waiting is not None:
                 await asyncio.wait([self._waiting])
-            last = self._shape.last() if self.error is None else event(refusal_of(self.error).as_dict()) + DONE
+            last = self._shape.last() if self.error is None else self._shape.failed(refusal_of(self.error))
             await self._sends({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             self.flows = False
-            self._timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             if self._waiting is not None:
                 self._waiting.cancel()
             self._source.drop()

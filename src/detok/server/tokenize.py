@@ -66,6 +66,7 @@ async def detokenized(model: Model, body: DetokenizeBody, *, skips_by_default: b
 def _check_ids(model: Model, ids: list[int], where: str) -> None:
     known = model.known_ids
     for position, token_id in enumerate(ids):
-        if token_id not in known:
+        # Rows of the model beyond its tokenizer's ids are no text, but no fault of the client either.
+        if token_id not in known and not model.tokenizer.vocab_size <= token_id < model.id_limit:
             accepted = f"the tokenizer of {model.name!r} has no such id; its ids are from 0 to {model.tokenizer.vocab_size - 1:,}"
             raise OptionError(option=f"{where}[{position}]", value=token_id, accepted=accepted)

@@ -22,7 +22,7 @@ from ..core.decoding.rules import RawBytes, Replace, byte_of
 from ..core.vocabulary import Piece
 from ..errors import SourceError
 from ..prompts.facts import PromptFacts, PromptSupport
-from .gguf_encoder import Entries, encoder_of
+from .gguf_encoder import PRE_TOKENIZERS, Entries, encoder_of
 from .gguf_judge import LlamaCpp
 from .gguf_pieces import (
     BYTE,
@@ -122,9 +122,7 @@ def from_file(path: Path, *, clean_spaces: bool = False) -> GGUFTokenizer:
     values = read(path)
     kind = _kind(path, values)
     entries = _entries(path, values)
-    spelling = KINDS[kind]
-    if kind == "gpt2" and values.get(PREFIX + "pre") in SPACED_PRE_TOKENIZERS:
-        spelling = spaced
+    spelling, remarks = _spelling(kind, values, entries)
     ids = _places(path, entries)
     types = corrected(_types(path, values, entries), ids, values)
     if spelling is not escaped:
@@ -140,9 +138,30 @@ def from_file(path: Path, *, clean_spaces: bool = False) -> GGUFTokenizer:
         encoder=encoder,
         library=LlamaCpp(path, vocabulary, drops_first_space=drops_space, clean_spaces=clean_up),
         source=str(path),
+        remarks=remarks,
         metadata=metadata,
         prompt_support=PromptSupport(facts=Once(_facts, metadata, entries), plain=getattr(encoder, "plain", None)),
     )
+
+
+def _spelling(kind: str, values: Mapping[str, Value], entries: Sequence[bytes]) -> tuple[Spelling, list[str]]:
+    """
+    Return how entries are spelled, and what is to be said of it.
+
+    A pre-tokenizer says how a text is cut before it is encoded; of those that are newer than detok it is not known. For decoding
+    only the spelling counts, and of gpt2 the entries themselves show it: nearly all are SentencePiece's, or none.
+    """
+    pre = values.get(PREFIX + "pre")
+    if kind != "gpt2" or (isinstance(pre, str) and pre in PRE_TOKENIZERS):
+        return KINDS[kind], []
+    if isinstance(pre, str) and pre in SPACED_PRE_TOKENIZERS:
+        return spaced, []
+    is_spaced = sum(entry.startswith("▁".encode()) for entry in entries) > sum(
+        entry.startswith("Ġ".encode()) for entry in entries
+    )
+    spelled = "SentencePiece's, as its entries show" if is_spaced else "GPT-2's"
+    named = "no pre-tokenizer is named" if pre is None else f"the pre-tokenizer {pre!r} is not known"
+    return spaced if is_spaced else byte_level, [f"{named}, so that no text is encoded; the spelling is {spelled}"]
 
 
 def _facts(metadata: Mapping[str, Value], entries: Sequence[bytes]) -> PromptFacts:

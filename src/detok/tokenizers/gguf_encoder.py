@@ -18,7 +18,7 @@ from .huggingface_plain import PlainPieces
 from .reading import Once, library, utf8
 from .tokenizer import Encoder
 
-__all__ = ["Entries", "encoder_of"]
+__all__ = ["PRE_TOKENIZERS", "Entries", "encoder_of"]
 
 _ENDINGS = "'s|'t|'re|'ve|'m|'ll|'d"
 _ANY_CASE_ENDINGS = "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
@@ -83,7 +83,7 @@ def encoder_of(entries: Entries) -> Encoder:
     """Return what encodes, or what says that nothing here does and what to use."""
     pre, merges, scores = entries.value("pre"), entries.value("merges"), entries.value("scores")
     match entries.kind:
-        case "gpt2" if pre in PRE_TOKENIZERS and isinstance(merges, list):
+        case "gpt2" if isinstance(pre, str) and pre in PRE_TOKENIZERS and isinstance(merges, list):
             adds_bos = PRE_TOKENIZERS[pre].adds_bos
             return LazyEncoder(Once(_byte_level, entries, PRE_TOKENIZERS[pre]), entries, adds_bos=adds_bos)
         case "gemma4" if isinstance(merges, list):

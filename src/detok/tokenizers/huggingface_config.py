@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ..errors import SourceError
 
-__all__ = ["TokenizerConfig", "read_config"]
+__all__ = ["BYTE_ORDER_MARK", "TokenizerConfig", "json_object", "read_config", "read_files"]
 
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 EXTRA_TOKENS = ("additional_special_tokens", "extra_special_tokens")
+BY_NAME = "model_specific_special_tokens"
+BYTE_ORDER_MARK = "starts with a byte order mark (EF BB BF), which JSON may not have"
+MEND = "mend it or take it away"
 FORCED_CLEAN_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
 
@@ -23,6 +26,9 @@ class TokenizerConfig:
     """Both files, merged as transformers does: what tokenizer_config.json says goes before special_tokens_map.json."""
 
     values: Mapping[str, Any]
+
+    version: str = "5.24"
+    """Of transformers: the rules of which version count."""
 
     def cleans_up(self, model: str, transformers: str | None = None) -> bool:
         """
@@ -33,9 +39,9 @@ class TokenizerConfig:
 
         Args:
             model: The kind of the model, "BPE" or another.
-            transformers: The version whose rules count; the installed one, or the newest that is known here.
+            transformers: The version whose rules count, if not `version`.
         """
-        major, minor = _version(transformers)
+        major, minor = map(int, (transformers or self.version).split(".")[:2])
         wanted = self.values.get("clean_up_tokenization_spaces")
         if wanted is None:
             wanted = (major, minor) < (4, 45)
@@ -69,26 +75,51 @@ class TokenizerConfig:
 
 
 def read_config(directory: Path) -> TokenizerConfig:
+    """Read what stands beside a vocabulary, as one; what tokenizer_config.json says counts first. Errors as `read_files`."""
+    values: dict[str, Any] = {}
+    for content in reversed(read_files(directory)):
+        values.update((key, value) for key, value in (content or {}).items() if value is not None or key not in values)
+    return TokenizerConfig(values)
+
+
+def read_files(directory: Path) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """
-    Read what stands beside a tokenizer.json; files that are not there say nothing.
+    Return tokenizer_config.json and special_tokens_map.json; None for one that is not there.
 
     Raises:
-        SourceError: One of them is no JSON object.
+        SourceError: One of them is no JSON object, or names tokens that cannot be.
     """
-    values: dict[str, Any] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        path = directory / name
-        if not path.is_file():
-            continue
-        try:
-            content = json.loads(path.read_bytes())
-            if not isinstance(content, dict):
-                raise ValueError(f"a {type(content).__name__}, not an object")
-        except (ValueError, RecursionError) as error:
-            raise SourceError(path, found=f"is no JSON object ({error})", accepted="mend it or take it away") from error
-        _check(path, content)
-        values.update((key, value) for key, value in content.items() if value is not None or key not in values)
-    return TokenizerConfig(values)
+    config, special_tokens_map = (_read(directory / name) for name in ("tokenizer_config.json", "special_tokens_map.json"))
+    return config, special_tokens_map
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """
+    Return a JSON object that is a file.
+
+    Raises:
+        SourceError: It is none, or cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+        if data.startswith(codecs.BOM_UTF8):
+            raise SourceError(path, found=BYTE_ORDER_MARK, accepted="save it as UTF-8 without one")
+        content = json.loads(data)
+        if not isinstance(content, dict):
+            raise ValueError(f"a {type(content).__name__}, not an object")
+    except OSError as error:
+        raise SourceError(path, found=f"cannot be read ({error.strerror})", accepted=MEND) from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(path, found=f"is no JSON object ({error})", accepted=MEND) from error
+    return content
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    content = json_object(path)
+    _check(path, content)
+    return content
 
 
 def _check(path: Path, content: Mapping[str, Any]) -> None:
@@ -103,10 +134,10 @@ def _check(path: Path, content: Mapping[str, Any]) -> None:
         raise _wrong(path, "added_tokens_decoder", "it maps ids to tokens")
     tokens = [("added_tokens_decoder", token) for token in declared.values()]
     tokens += [(name, content[name]) for name in NAMED_TOKENS if content.get(name) is not None]
-    for name in EXTRA_TOKENS:
+    for name in (*EXTRA_TOKENS, BY_NAME):
         extra = content.get(name) or []
-        if not isinstance(extra, (list, Mapping)):
-            raise _wrong(path, name, "it is a list of tokens")
+        if not isinstance(extra, (list, Mapping)) or (extra and name == BY_NAME and not isinstance(extra, Mapping)):
+            raise _wrong(path, name, "it maps names to tokens" if name == BY_NAME else "it is a list of tokens")
         tokens += [(name, token) for token in (extra.values() if isinstance(extra, Mapping) else extra)]
     for name, token in tokens:
         text = token.get("content") if isinstance(token, Mapping) else token
@@ -116,16 +147,6 @@ def _check(path: Path, content: Mapping[str, Any]) -> None:
 
 def _wrong(path: Path, name: str, accepted: str) -> SourceError:
     return SourceError(path, found=f"{name} is invalid", accepted=accepted)
-
-
-def _version(text: str | None) -> tuple[int, int]:
-    if text is None:
-        try:
-            text = version("transformers")
-        except PackageNotFoundError:
-            text = "5.0"
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)
 
 
 def _content(token: Any) -> str:

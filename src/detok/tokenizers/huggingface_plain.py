@@ -65,9 +65,9 @@ class PlainPieces:
         for part in ("normalizer", "pre_tokenizer"):
             if getattr(tokenizer, part) is not None:
                 setattr(twin, part, getattr(tokenizer, part))
-        fillers = [f"\ufddc<{number}>\ufddd" for number in range(_holes(tokenizer))]
-        twin.add_special_tokens([tokenizers.AddedToken(text, normalized=False) for text in (*fillers, ANCHOR)])
         kept = [token for token in added if token.content not in control]
+        fillers = [f"\ufddc<{number}>\ufddd" for number in range(_fillers(tokenizer, len(kept) + 1))]
+        twin.add_special_tokens([tokenizers.AddedToken(text, normalized=False) for text in (*fillers, ANCHOR)])
         twin.add_tokens(kept)
         id_in_twin: Callable[[str], Any] = twin.token_to_id
         return Twin(
@@ -78,12 +78,17 @@ class PlainPieces:
         )
 
 
-def _holes(tokenizer: Any) -> int:
+def _fillers(tokenizer: Any, needed: int) -> int:
     """
-    How many ids there are without a token. A new token gets the id behind the last one of as many as there are tokens, which may
-    be one of the model's where its ids have holes.
+    How many tokens have to be added first, so that the ``needed`` ones after them get ids that no token of the model has.
+
+    A new token gets an id that is the number of tokens so far. That may be one of the model's where its ids have holes.
     """
     count: int = tokenizer.get_vocab_size(with_added_tokens=False)
     if count and tokenizer.model.id_to_token(count - 1) is not None:
         return 0  # the ids are dense, and to look through all of them takes longer than everything else
-    return max(tokenizer.get_vocab(with_added_tokens=False).values(), default=0) + 1 - count
+    first = count
+    for token_id in sorted(tokenizer.get_vocab(with_added_tokens=False).values()):
+        if first <= token_id < first + needed:
+            first = token_id + 1
+    return first - count

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fnmatch import fnmatch
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -34,6 +35,11 @@ BESIDE = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"),
     *("merges.txt", "vocab.bpe", "vocab.json", "encoder.json", "chat_template.jinja", "generation_config.json"),
 )
+
+# Word lists of which one is read with another.
+WORDS = ("merges.txt", "vocab.bpe", "vocab.json", "vocab.txt", "encoder.json")
+# Maximum bytes of files whose digest is taken while they are loaded: a quarter of a second, beside seconds of loading.
+MAX_DIGESTED = 1 << 28
 
 _loaded: WeakValueDictionary[object, Tokenizer] = WeakValueDictionary()
 
@@ -86,8 +92,41 @@ def load(
     make = _from_directory if path.is_dir() else _from_file
     if settings:
         return make(path, mode, {**settings, **insisted})
-    key = (path, path.resolve(), _stamp(path), mode, encoder)
-    return _loaded.get(key) or _loaded.setdefault(key, make(path, mode, insisted))
+    stamp = _stamp(path)
+    key = (path, path.resolve(), stamp, mode, encoder)
+    known = _loaded.get(key)
+    if known is not None:
+        return known
+    tokenizer = make(path, mode, insisted)
+    digest = _content_digest(path)
+    if _stamp(path) == stamp:  # else a file was replaced meanwhile, and the digest may be of another one
+        tokenizer.content = digest
+    return _loaded.setdefault(key, tokenizer)
+
+
+def _content_digest(path: Path) -> str:
+    """
+    Return a digest of the files that a vocabulary is read from; "" if they are too large, as a GGUF with a model's weights is.
+
+    What configuration beside them says of tokens shows in the pieces of the added vocabulary and in the rules.
+    """
+    if path.is_dir():
+        names = sorted(entry.name for entry in path.iterdir() if any(fnmatch(entry.name, one) for one in (*FILES, *WORDS)))
+        files = [path / name for name in names]
+    else:
+        files = [path, *(path.parent / name for name in WORDS if name != path.name)]
+        if path.name == "tokenizer.json":
+            files = [path]
+    digest = blake2b(digest_size=16)
+    with suppress(OSError):
+        files = [file for file in files if file.is_file()]
+        if sum(file.stat().st_size for file in files) > MAX_DIGESTED:
+            return ""
+        for file in files:
+            with file.open("rb") as opened:
+                digest.update(file_digest(opened, "sha256").digest())
+        return digest.hexdigest()
+    return ""
 
 
 def _path(text: str) -> Path | None:

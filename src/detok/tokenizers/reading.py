@@ -18,15 +18,15 @@ __all__ = [
     "Once",
     "added_pieces",
     "byte_piece",
+    "is_panic",
     "library",
     "read_file",
     "utf8",
     "with_version",
 ]
 
-# No vocabulary comes near this (the largest have 300,000 ids); an id beyond it is damage, and would make every list over the
-# range of ids as long as itself.
-MAX_ID = (1 << 24) - 1
+# The libraries keep ids in 32 bits. Nothing here is as long as the range of ids: a large one costs no more than a small one.
+MAX_ID = (1 << 32) - 1
 
 Added = tuple[int, str, bool]
 """An added token: its id, its text, whether it is special."""
@@ -154,6 +154,11 @@ def library(name: str, *, extra: str, purpose: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingExtra(name.partition(".")[0], extra=extra, purpose=purpose) from error
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether it is a panic in Rust (Strip on a token that is too short, say), which arrives as what is no `Exception`."""
+    return type(error).__name__ == "PanicException"
 
 
 def with_version(distribution: str) -> str:

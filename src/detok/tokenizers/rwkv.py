@@ -29,7 +29,7 @@ ACCEPTED = "an RWKV world list was expected: lines of an id, a Python literal of
 # lines as code, is given anything that is not one string.
 _LINE = re.compile(
     r"""
-    (?P<id> [0-9]{1,8} ) [ ]
+    (?P<id> [0-9]{1,10} ) [ ]
     (?P<literal> (?P<bytes>b)? (?P<quote>['"])
         (?P<inside> (?:
             (?! (?P=quote) ) [^\\\r\0]

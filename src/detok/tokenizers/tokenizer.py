@@ -19,11 +19,14 @@ from ..prompts.facts import PromptFacts, PromptSupport
 from ..prompts.prompts import PromptMemory, Prompts
 from ..prompts.token_strings import TokenString
 from .encoders import EncoderInfo, FastestEncoder
+from .suspicions import suspicions_of
 
 if TYPE_CHECKING:
     from ..prompts.microbatch import AsyncEncoder
     from ..prompts.transcript import Transcript
     from ..prompts.turns import Render
+    from ..turns.channels import ChannelDelta
+    from ..turns.formats import TurnFormat
 
 __all__ = ["Encoder", "EncodingLibrary", "Library", "Mode", "Tokenizer", "TokenizersLibrary", "check_mode"]
 
@@ -95,8 +98,15 @@ class Tokenizer(Decoder):
         source: str = "",
         remarks: Sequence[str] = (),
         prompt_support: PromptSupport | None = None,
+        built: str = "",
     ) -> None:
         super().__init__(vocabulary, rules, cleans_up=cleans_up)
+        self.built = built
+        """What built it, where that is not detok by its own rules: "transformers 5.24.0"; part of the fingerprint."""
+
+        self.content = ""
+        """A digest of the files that the vocabulary was read from, as `load` takes it; "" for objects."""
+
         self.library = library
         self.source = source
         self.remarks = tuple(remarks)
@@ -179,6 +189,30 @@ class Tokenizer(Decoder):
         """Return the ids of `encode` as those of `encode_prompt`, for whoever encodes in another way. See `Prompts.of_ids`."""
         return self.prompts.of_ids(ids, add_special_tokens, double_bos=double_bos)
 
+    def parse_turn(
+        self,
+        ids: Sequence[int],
+        format: str | TurnFormat = "auto",
+        *,
+        prompt_ids: Sequence[int] = (),
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> list[ChannelDelta]:
+        """
+        Return the parts of a turn: content, reasoning and tool calls, each with its place in the text with special tokens.
+
+        Args:
+            ids: What the model wrote.
+            format: The name of one of `TURN_FORMATS`, or a format; "auto" finds it by chat template and vocabulary.
+            prompt_ids: What came before, if it may have opened the reasoning.
+            tools: Of the request. None: any call is one, and a parameter without a type of its own is a string.
+
+        Raises:
+            OptionError: There is no such format, or "auto" finds none.
+        """
+        from ..prompts.turn_formats import parse_turn
+
+        return parse_turn(self, ids, format, prompt_ids=prompt_ids, tools=tools)
+
     def encode_chat(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -189,6 +223,7 @@ class Tokenizer(Decoder):
         add_generation_prompt: bool | None = None,
         continue_final_message: bool | str = False,
         safe: bool = False,
+        complete: bool = False,
         double_bos: DoubleBosMode = "fix",
         now: datetime | None = None,
         **variables: Any,
@@ -197,7 +232,8 @@ class Tokenizer(Decoder):
         Return the ids of a chat: the template writes every special token, the encoder adds none.
 
         Args:
-            messages: Objects with role and content, a text or a list of parts, as in OpenAI's API.
+            messages: Objects with role and content, a text or a list of parts, as clients of OpenAI's API send them: contents of
+                null, arguments as JSON, old calls and so on become what the template wants (docs/prompts.md).
             chat_template: The name of one of `chat_templates`, or a Jinja template. By default it is "tool_use" for chats with
                 tools, where there is one, else "default"; the chats of Mistral's own files go through mistral_common.
             tools, documents: As the template gets them: objects.
@@ -207,6 +243,8 @@ class Tokenizer(Decoder):
                 message that is to be continued, such as "reasoning_content".
             safe: Whether a special token that is spelled in a message, a tool or a document stays text. What the template writes
                 is special all the same.
+            complete: Whether a role that the template does not show, or a part that is no text, is refused. By default the
+                template has its way, as in transformers.
             double_bos: What becomes of two BOS, when a template writes one and a message another.
             now: The time that ``strftime_now`` tells.
             variables: What else the template names, such as ``enable_thinking``.
@@ -221,6 +259,7 @@ class Tokenizer(Decoder):
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             safe=safe,
+            complete=complete,
             now=now,
             variables=variables,
         )
@@ -309,11 +348,26 @@ class Tokenizer(Decoder):
             if piece is not None and getattr(piece, kind):
                 yield token_id
 
+    @cached_property
+    def suspicions(self) -> tuple[str, ...]:
+        """What looks like a broken export; part of `description`, and lines of `detok check`."""
+        return tuple(suspicions_of(self))
+
+    def _facts(self) -> Iterable[object]:
+        if self.built:
+            yield self.built
+        if not self.content:
+            yield from super()._facts()
+            return
+        yield self.content, self.rules, self.cleans_up
+        for token_id in self.vocabulary.added_ids():
+            yield token_id, self.vocabulary.piece(token_id)
+
     @property
     def description(self) -> str:
         """One line: the rules that were compiled, the number of ids, what is held longer than usual; and, once it is known, which
         faster encoder was refused, and why."""
-        parts = [self._way, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks]
+        parts = [self._way, f"{len(self.ids):,} ids, {len(self.added_ids):,} added", *self.notes, *self.remarks, *self.suspicions]
         chosen = self._encoder.maybe_info if isinstance(self._encoder, FastestEncoder) else None
         if chosen is not None and chosen.refused:
             parts.append(f"encoded by {chosen.name}, since {chosen.reason}")

@@ -8,6 +8,7 @@ special ids, added tokens and vocabulary, which are slow properties there, are r
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
@@ -163,14 +164,16 @@ def from_directory(directory: Path, *, mode: Mode = "auto") -> Tokenizer:
         wants_code = "trust_remote_code" in str(error)
         found = "it needs code of its own to be run" if wants_code else f"transformers refuses it: {error}"
         raise SourceError(directory, found=found, accepted=ACCEPTED) from error
-    return from_object(source, mode=mode, name=str(directory))
+    tokenizer = from_object(source, mode=mode, name=str(directory))
+    tokenizer.built = with_version("transformers")
+    return tokenizer
 
 
 def _from_fast(source: Any, name: str) -> Tokenizer:
     """By the rules of its ``tokenizers.Tokenizer``; but if it has a decode of its own, by those rules that say the same."""
     backend = source.backend_tokenizer
     flags = {flag: getattr(source, flag, False) for flag in ("clean_up_tokenization_spaces", FORCED_CLEAN_UP)}
-    base = huggingface.from_object(backend, source=name, config=TokenizerConfig(flags))
+    base = huggingface.from_object(backend, source=name, config=TokenizerConfig(flags, version("transformers")))
     judge = FastLibrary(source, base.vocabulary, backend.get_vocab(with_added_tokens=False))
     candidates: list[Sequence[Rule]] = [base.rules]
     if suffix := getattr(backend.model, "end_of_word_suffix", None):

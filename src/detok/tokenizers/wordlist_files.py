@@ -31,6 +31,8 @@ MAX_UNPACKED = 1 << 26
 # What CLIP takes of a longer list: 49,152 entries less 256 letters, as many with an end of word, and two special tokens.
 CLIP_MERGES = 49_152 - 256 - 2
 WORD_END = "</w>"
+# What Unicode calls white space, and Rust takes off the end of a line; Python's own rstrip takes four control characters more.
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 # The letters of GPT-2's byte alphabet, in the order in which CLIP counts them, which is that of their code points.
 LETTERS = [*map(chr, (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x144)))]
 
@@ -57,24 +59,25 @@ def text_of(path: Path, accepted: str) -> str:
         raise SourceError(path, found=f"cannot be unpacked ({error})", accepted=accepted) from error
 
 
-def vocabulary_of_json(path: Path, text: str, accepted: str) -> dict[str, int]:
+def vocabulary_of_json(path: Path, text: str, accepted: str) -> tuple[dict[str, int], list[str]]:
     """
-    Return the ids of a vocab.json.
+    Return the ids of a vocab.json, and what is strange about it: an entry that is there twice, of which the last counts.
 
     Raises:
-        SourceError: It is no JSON object of ids, or has an entry twice. That two share an id is found later.
+        SourceError: It is no JSON object of ids.
     """
+    twice: dict[str, None] = {}
 
-    def unique(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    def last(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in items:
             if key in found:
-                raise SourceError(path, found=f"has the entry {key!r} twice", accepted="an entry may occur once")
+                twice[key] = None
             found[key] = value
         return found
 
     try:
-        vocabulary = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=unique)
+        vocabulary = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=last)
     except (ValueError, RecursionError) as error:
         raise SourceError(path, found=f"is no JSON, or only the beginning of it ({error})", accepted=accepted) from error
     if not isinstance(vocabulary, dict) or not vocabulary:
@@ -85,12 +88,12 @@ def vocabulary_of_json(path: Path, text: str, accepted: str) -> dict[str, int]:
             raise SourceError(path, found=f"the entry {entry!r} has a lone surrogate", accepted="entries are text")
         if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
             raise SourceError(path, found=f"the entry {entry!r} has {token_id!r} for an id", accepted=accepted)
-    return vocabulary
+    return vocabulary, [f"{path.name} has {_some(list(twice))} twice, and the last one counts"] if twice else []
 
 
 def merges_of(path: Path, text: str, *, limit: int | None = None) -> Merges:
     """
-    Return the merges of a merges.txt, or of CLIP's list; a first line may be a title.
+    Return the merges of a merges.txt, or of CLIP's list; a first line may be a title. Of two equal ones the later counts.
 
     Args:
         path: For errors.
@@ -98,22 +101,20 @@ def merges_of(path: Path, text: str, *, limit: int | None = None) -> Merges:
         limit: So many are wanted; what follows them is not looked at.
 
     Raises:
-        SourceError: A line is not two parts with a space between, or says what another has said.
+        SourceError: A line is not two parts with a space between.
     """
-    merges: dict[tuple[str, str], int] = {}
+    merges: list[tuple[str, str]] = []
     for number, line in enumerate(_lines(text), 1):
-        if not line or (number == 1 and "#version" in line):
+        if not line or line.startswith("#version") or (number == 1 and "#version" in line):
             continue
         first, _, second = line.partition(" ")
         if not first or not second or " " in second:
             accepted = "a merge is two parts with one space between them"
             raise SourceError(path, found=f"line {number} is {line!r}", accepted=accepted)
-        if merges.setdefault((first, second), number) != number:
-            found = f"line {number} is {line!r}, as line {merges[first, second]} is"
-            raise SourceError(path, found=found, accepted="a merge may occur once")
+        merges.append((first, second))
         if len(merges) == limit:
             break
-    return list(merges)
+    return merges
 
 
 def clip_vocabulary(merges: Merges, specials: Sequence[str]) -> dict[str, int]:
@@ -126,19 +127,26 @@ def clip_vocabulary(merges: Merges, specials: Sequence[str]) -> dict[str, int]:
     return {entry: token_id for token_id, entry in enumerate(entries)}
 
 
-def vocabulary_of_lines(path: Path, text: str) -> dict[str, int]:
+def vocabulary_of_lines(path: Path, text: str) -> tuple[dict[str, int], list[str]]:
     """
-    Return the ids of a vocab.txt: a line an entry, the place is the id.
+    Return the ids of a vocab.txt, and what is strange about it.
 
-    Raises:
-        SourceError: Two lines are the same: one of the two ids could never be encoded to.
+    A line is an entry, without white space at its end, and its place is the id. As the tokenizers library reads it, of two equal
+    lines the last counts, and the id of the first has no token.
     """
     vocabulary: dict[str, int] = {}
-    for token_id, entry in enumerate(_lines(text)):
-        if vocabulary.setdefault(entry, token_id) != token_id:
-            found = f"line {token_id + 1} is {entry!r}, as line {vocabulary[entry] + 1} is"
-            raise SourceError(path, found=found, accepted="an entry may occur once")
-    return vocabulary
+    holes = {}
+    for token_id, line in enumerate(text.removesuffix("\n").split("\n")):
+        entry = line.rstrip(WHITE_SPACE)
+        if entry in vocabulary:
+            holes[vocabulary[entry]] = entry
+        vocabulary[entry] = token_id
+    if not holes:
+        return vocabulary, []
+    first, entry = next(iter(holes.items()))
+    more = f", and {len(holes) - 1:,} more" if len(holes) > 1 else ""
+    found = f"line {vocabulary[entry] + 1} of {path.name} is {entry!r}, as line {first + 1} is"
+    return vocabulary, [f"{found}, so that the id {first} has no token{more}"]
 
 
 def added_tokens(directory: Path) -> Mapping[str, int]:
@@ -147,7 +155,11 @@ def added_tokens(directory: Path) -> Mapping[str, int]:
     accepted = "an object of tokens and ids was expected; mend it or take it away"
     if not path.is_file() or not (text := text_of(path, accepted)).strip("{} \t\r\n"):
         return {}
-    return vocabulary_of_json(path, text, accepted)
+    return vocabulary_of_json(path, text, accepted)[0]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
 def _lines(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.decoding.cleanup import TRANSFORMERS_CLEANUP, clean_up
 from ..core.decoding.rules import StripEnds
 from ..errors import SourceError
-from . import huggingface
+from . import auto, huggingface
 from .huggingface_config import TokenizerConfig, read_config
 from .reading import library
 from .tokenizer import Tokenizer
@@ -81,13 +81,18 @@ def from_directory(directory: Path) -> Tokenizer:
 
 def _from_json(path: Path, text: str) -> Tokenizer:
     """As GPT2Tokenizer, or if words have an end as CLIPTokenizer."""
-    vocabulary = vocabulary_of_json(path, text, ACCEPTED)
+    vocabulary, remarks = vocabulary_of_json(path, text, ACCEPTED)
     merges_path = _merges_beside(path)
     merges = merges_of(merges_path, text_of(merges_path, ACCEPTED))
+    ends_words = any(entry.endswith(WORD_END) for entry in vocabulary)
+    if not ends_words:
+        made = _by_class(path, lambda: _library().models.BPE(vocabulary, merges), remarks)
+        if made is not None:
+            return made
     if SPACE not in vocabulary:
         found = f"is no byte-level vocabulary: it has no {SPACE}, the letter for a space"
         raise SourceError(path, found=found, accepted=WITH_TRANSFORMERS)
-    if any(entry.endswith(WORD_END) for entry in vocabulary):
+    if ends_words:
         config = _config(path, CLIP, vocabulary)
         return _stripped(_clip(path, vocabulary, merges, config), config, path)
     config = _config(path, GPT2, vocabulary)
@@ -97,7 +102,22 @@ def _from_json(path: Path, text: str) -> Tokenizer:
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     around = [config.values.get(f"{name}_token") if config.values.get(f"add_{name}_token") else None for name in ("bos", "eos")]
     _add_tokens(path, tokenizer, config, around)
-    return huggingface.from_object(tokenizer, source=str(path), config=config, directory=path.parent)
+    return huggingface.from_object(tokenizer, source=str(path), config=config, directory=path.parent, remarks=remarks)
+
+
+def _by_class(path: Path, model: Callable[[], Any], remarks: Sequence[str]) -> Tokenizer | None:
+    """What the class makes of a list that AutoTokenizer takes for it; None where it has none, or none that is known here."""
+    directory = path.parent
+    chosen = auto.class_of(directory)
+    if chosen.name == auto.BACKEND:
+        return None
+    made = _tokenizer(path, model)
+    if not auto.has_rules(chosen, made.model, of_lists=True):
+        return None
+    built = auto.build_of_lists(directory, chosen, made.model)
+    return huggingface.of_directory(
+        built, directory, source=str(path), remarks=remarks, judged=not (directory / "tokenizer.json").is_file()
+    )
 
 
 def _merges_beside(path: Path) -> Path:
@@ -170,7 +190,10 @@ def _stripped(tokenizer: Any, config: TokenizerConfig, path: Path) -> Tokenizer:
 
 def _from_lines(path: Path, text: str) -> Tokenizer:
     """As BertTokenizer."""
-    vocabulary = vocabulary_of_lines(path, text)
+    vocabulary, remarks = vocabulary_of_lines(path, text)
+    made = _by_class(path, lambda: _library().models.WordPiece(vocabulary), remarks)
+    if made is not None:
+        return made
     config = _config(path, BERT, vocabulary)
     unknown = _content(config.values.get("unk_token", "[UNK]"))
     if unknown not in vocabulary:
@@ -187,7 +210,7 @@ def _from_lines(path: Path, text: str) -> Tokenizer:
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = tokenizers.decoders.WordPiece(prefix="##")
     _add_tokens(path, tokenizer, config, [config.values.get("cls_token"), config.values.get("sep_token")])
-    return huggingface.from_object(tokenizer, source=str(path), config=config, directory=path.parent)
+    return huggingface.from_object(tokenizer, source=str(path), config=config, directory=path.parent, remarks=remarks)
 
 
 def _config(path: Path, family: Family, vocabulary: Mapping[str, int]) -> TokenizerConfig:

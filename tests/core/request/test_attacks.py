@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import detok
-from detok import Delimiter, Logprob
+from detok import Logprob
 from detok.core.request.spans import MAX_WAITING
 from detok.inspection.strategies import STRATEGIES, Strategy, by_strategy
 from detok.text_search import StopStrings
-from detok.turns.channels import MAX_HEADER
+from detok.turns.harmony import MAX_HEADER
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, make
 
 LETTERS = detok.load(
@@ -140,26 +140,6 @@ def test_odd_arguments_are_named(more: dict[str, Any], message: str) -> None:
         HALVES.request(options=5)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"start": "c", "delimiters": 5},
-        {"start": "c", "delimiters": {"c": [5]}},
-        {"start": "c", "delimiters": {"c": [["<a>"]]}},
-        {"start": ["c"], "delimiters": {"c": []}},
-        {"start": "c", "delimiters": {"c": [["", "c", []]]}},
-    ],
-)
-def test_impossible_tables_are_named(table: dict[str, Any]) -> None:
-    """As plain data, and as objects."""
-    with pytest.raises(detok.OptionError):
-        HALVES.request(channels=table)
-    with pytest.raises(detok.OptionError, match="it is a tuple"):
-        detok.ChannelTable("c", {"c": (5,)})  # type: ignore[dict-item]
-    with pytest.raises(detok.TokenTypeError, match=r"Delimiter\.at is the float"):
-        Delimiter(1.5, "c")  # type: ignore[arg-type]
-
-
 def test_stop_string_is_not_completed_by_the_text_of_a_stop_token() -> None:
     """The token stops the request, shown or not; what of its text is shown is no text to search."""
     tokenizer = detok.load(make({"type": "Fuse"}, ["foo", "</s>"], special=["</s>"]))
@@ -195,8 +175,8 @@ def test_header_that_never_ends_is_content() -> None:
         text += "".join(delta.text for delta in request.feed([0]).channels or ())
     assert text == "blah " * 1000
     assert len(repr(request.snapshot())) < MAX_HEADER * 4
-    harmony = detok.CHANNEL_TABLES["harmony"].as_dict()
-    assert tokenizer.request(channels=harmony).feed([0]).channels == []
+    harmony = detok.TURN_FORMATS["harmony"].as_dict()
+    assert tokenizer.request(channels=harmony).feed([0]).channels
 
 
 def test_long_stop_falls_back_in_its_own_length() -> None:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detok
+from detok.core.request.output import OutputCollector
 from detok.core.request.places import Places
 from detok.core.request.request import MAX_RECENT
 from detok.data import sample
@@ -404,3 +405,115 @@ def test_strategy_without_a_memory_is_never_remembered() -> None:
     for _ in range(2):
         assert_like_requests(windows, batch, [(ids, asked, [*range(len(ids))])])
     assert len(EMBEDDED._places) == before
+
+
+LETTERS = [849, 66, 67]
+"""The ids of "ab", "c" and "d"."""
+
+FAULTS = [
+    (name, asked)
+    for name, every in {
+        "_catch_up": ({}, {"max_tokens": 3}, {"stop": ["zz"]}, {"stream_interval": 2}, {"output": "final"}),
+        "_stand": ({}, {"max_tokens": 3}, {"stop": ["zz"]}, {"stream_interval": 2}, {"output": "cumulative"}),
+        "gather": ({"stream_interval": 2}, {"stream_interval": 3, "stop": ["zz"]}, {"output": "cumulative"}, {"output": "final"}),
+    }.items()
+    for asked in every
+]
+
+
+def plant(request: detok.RequestDecoder, name: str, monkeypatch: pytest.MonkeyPatch, *, late: bool) -> list[Exception]:
+    """Let a method raise once, for this request alone, before or after its work; return the error, once it was raised."""
+    owner = OutputCollector if name == "gather" else detok.RequestDecoder
+    target = request._collected if name == "gather" else request
+    right, raised = getattr(owner, name), list[Exception]()
+
+    def broken(self: Any, *args: Any) -> Any:
+        if self is not target or raised:
+            return right(self, *args)
+        if late:
+            right(self, *args)
+        raised.append(TypeError("planted"))
+        raise raised[0]
+
+    monkeypatch.setattr(owner, name, broken)
+    return raised
+
+
+@pytest.fixture
+def learned() -> detok.Tokenizer:
+    """A tokenizer for which the letters are usual tokens with all of these options."""
+    tokenizer = detok.load(detok.EMBEDDED)
+    assert tokenizer.decode(LETTERS) == "abcd"
+    for _, asked in FAULTS:
+        for steps in ([LETTERS], [[token_id] for token_id in LETTERS]):
+            request = tokenizer.request(options=detok.RequestOptions(**asked))
+            for step in steps:
+                request.feed(step)
+    return tokenizer
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("name", "asked"), FAULTS, ids=str)
+def test_fault_in_a_state_change_is_loud(
+    learned: detok.Tokenizer, name: str, asked: dict[str, Any], late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    What changes the state stands outside the `try` of the look-up.
+
+    An error in that change once passed for a token that is not usual, so that the token was taken again, and "abcd" came out as
+    "ababcd". Now the row has the very error and its request is gone, nothing came out twice, and the others go on.
+    """
+    batch, alone = detok.BatchDecoder(learned), learned.request(options=detok.RequestOptions(**asked))
+    for request_id in "abc":
+        batch.open(request_id, (), detok.RequestOptions(**asked))
+    raised = plant(batch.request("b"), name, monkeypatch, late=late)
+    before: list[detok.RequestOutput] = []
+    for turn in range(2 * MAX_RECENT):
+        token_id = LETTERS[turn % 3]
+        first, second, third = batch.step([detok.Row(request_id, [token_id]) for request_id in "abc"])
+        assert first == third == alone.feed([token_id])
+        if raised:
+            break
+        before.append(second)
+    (error,) = raised
+    assert (second.finish_reason, second.error, second.text, "b" in batch) == ("error", error, "", False)
+    taken = before[-1:] if asked.get("output") == "cumulative" else before
+    ids = [token_id for output in taken for token_id in output.token_ids]
+    assert ids == [LETTERS[place % 3] for place in range(len(ids))]
+    assert "".join(output.text for output in taken) == learned.decode(ids)
+    (again,) = batch.step([detok.Row("b", [LETTERS[0]])])
+    assert isinstance(again.error, detok.UnknownRequest)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("name", "asked"), FAULTS, ids=str)
+def test_fault_in_a_state_change_of_one_request_is_raised(
+    learned: detok.Tokenizer, name: str, asked: dict[str, Any], late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same without a batch: the error itself comes out of `feed`, and what came before it came once."""
+    request = learned.request(options=detok.RequestOptions(**asked))
+    raised = plant(request, name, monkeypatch, late=late)
+    before: list[detok.RequestOutput] = []
+
+    def feed_all() -> None:
+        before.extend(request.feed([LETTERS[turn % 3]]) for turn in range(2 * MAX_RECENT))
+
+    with pytest.raises(TypeError, match="planted") as caught:
+        feed_all()
+    assert caught.value is raised[0]
+    taken = before[-1:] if asked.get("output") == "cumulative" else before
+    ids = [token_id for output in taken for token_id in output.token_ids]
+    assert ids == [LETTERS[place % 3] for place in range(len(ids))]
+    assert "".join(output.text for output in taken) == learned.decode(ids)
+
+
+def test_row_that_is_refused_is_an_error_even_if_its_end_fails() -> None:
+    """The end searches what an open byte run held, which may take too long: the error is that of the row."""
+    tokenizer = detok.load(make(sequence(FALLBACK, FUSE), byte_tokens(b"a")))
+    batch = detok.BatchDecoder(tokenizer)
+    batch.open("a", (), detok.RequestOptions(stop_regex="(a+)+$b", stop_regex_timeout=1e-9))
+    assert batch.step([detok.Row("a", [0] * 40)]) == [detok.RequestOutput("", [0] * 40)]
+    refused: tuple[Any, ...] = ("a", [None], None, None, None)
+    (output,) = batch.step([refused])
+    assert isinstance(output.error, detok.TokenTypeError)
+    assert (output.text, output.finish_reason, len(batch)) == ("", "error", 0)

@@ -399,3 +399,17 @@ def test_stop_of_any_length_is_no_stop(words: detok.Tokenizer) -> None:
         words.request(stop="a" * 4097)
     with pytest.raises(detok.OptionError, match="lone surrogate"):
         words.request(stop="a\ud800")
+
+
+@pytest.mark.parametrize("after_stop", ["cut", "keep"])
+def test_tokens_after_a_stop_in_a_byte_run_are_cut_or_kept(words: detok.Tokenizer, after_stop: Any) -> None:
+    """The run is decided by the x: the text ends before the line end in it, and the A after it stays or goes."""
+    request = words.request(stop="\n", after_stop=after_stop)
+    outputs = [request.feed([token_id], [-1.0]) for token_id in (2, 11, 12, 13)]
+    last = outputs[-1]
+    assert ("".join(output.text for output in outputs), last.stop_reason) == ("the", "\n")
+    entries = [entry.token_id for output in outputs for entry in output.logprobs or ()]
+    if after_stop == "cut":
+        assert (entries, last.tokens_kept, last.retracted_tokens) == ([2, 11], 2, 1)
+    else:
+        assert (entries, last.tokens_kept, last.retracted_tokens) == ([2, 11, 12, 13], 4, 0)

@@ -73,7 +73,7 @@ class Story:
                 continue
             step = ids[done : done + 1 + index % 3]
             logprobs = [Logprob(-0.5, 1, [(ids[0], -0.5), (7, -1.5)])] * len(step) if index % 5 == 4 else None
-            row = (step, "length" if done + len(step) == len(ids) else None, logprobs, None)
+            row = (step, logprobs, "length" if done + len(step) == len(ids) else None, None)
             taken.append(row)
             rows.append((index, *row))
         self.tickets.append(self.network.step(rows))
@@ -163,7 +163,7 @@ def test_openings_that_are_too_long_together_are_split() -> None:
     assert [len(ticket.outputs) for ticket in tickets[8:]] == [8] * 5
     outputs = joined(tickets)
     for name, prompt in prompts.items():
-        rows = [([token_id], "length" if place == 5 else None, None, None) for place, token_id in enumerate(IDS[:6])]
+        rows = [([token_id], None, "length" if place == 5 else None, None) for place, token_id in enumerate(IDS[:6])]
         assert outputs[name] == reference(TOKENIZER, RequestOptions(), prompt, rows)
     assert (link.sessions, network.services[0].metrics.opened.value) == (2, 8)
     assert 5 < network.services[0].metrics.steps.value < 20

@@ -21,11 +21,11 @@ IDS = TOKENIZER.encode(sample("mixed"), add_special_tokens=False)
 def test_step_has_the_shape_of_the_documentation() -> None:
     """Element by element, as a client in another language writes it."""
     written = msgspec.msgpack.encode(
-        [2, 1, "client", 1, 99, 4, 3, [7, 8], [5, [6, 9]], {1: ["stop", 2]}, [[7, [1, 2], {"stop": ["x"]}]], [3], [8]]
+        [2, 2, "client", 1, 99, 4, 3, [7, 8], [5, [6, 9]], {1: [None, "stop", 2]}, [[7, [1, 2], {"stop": ["x"]}]], [3], [8]]
     )
     step = wire.decode_from_client(written)
     assert step == wire.Step(
-        1,
+        wire.VERSION,
         "client",
         1,
         99,
@@ -43,16 +43,18 @@ def test_step_has_the_shape_of_the_documentation() -> None:
 
 def test_reply_has_the_shape_of_the_documentation() -> None:
     """Element by element, as a client in another language reads it; what is new at the end is ignored by it."""
-    reply = wire.Reply(1, "client", 1, 4, ["a", "b"], {1: wire.Output([9], "stop", 9, [10])}, [wire.Saved(8, 3, b"snap")])
+    reply = wire.Reply(
+        wire.VERSION, "client", 1, 4, ["a", "b"], {1: wire.Output([9], "stop", 9, [10])}, [wire.Saved(8, 3, b"snap")]
+    )
     plain = msgspec.msgpack.decode(wire.encode(reply))
     output = [[9], "stop", 9, [10], None, None, None, None, None, None, False, 0]
-    assert plain == [12, 1, "client", 1, 4, ["a", "b"], {1: output}, [[8, 3, b"snap"]], [], [], False]
+    assert plain == [12, 2, "client", 1, 4, ["a", "b"], {1: output}, [[8, 3, b"snap"]], [], [], False]
     assert wire.decode_from_worker(msgspec.msgpack.encode([*plain, "new"])) == reply
 
 
 def test_short_step_is_a_step() -> None:
     """Elements at the end that say nothing may be left out."""
-    step = wire.decode_from_client(msgspec.msgpack.encode([2, 1, "client", 1, 99, 0, -1, [7], [5]]))
+    step = wire.decode_from_client(msgspec.msgpack.encode([2, 2, "client", 1, 99, 0, -1, [7], [5]]))
     assert isinstance(step, wire.Step)
     assert (step.extras, step.opens, step.closes, step.wants) == ({}, [], [], [])
 
@@ -73,18 +75,18 @@ plain_values = st.recursive(
 @given(st.lists(plain_values, max_size=13), st.sampled_from([1, 2, 3, 4, 11, 12, 13, 14]))
 def test_any_msgpack_is_a_message_or_an_error(elements: list[object], kind: int) -> None:
     """The same for well-formed msgpack that only looks like a message."""
-    frame = msgspec.msgpack.encode([kind, 1, *elements])
+    frame = msgspec.msgpack.encode([kind, wire.VERSION, *elements])
     assert all((error.code, bool(error.field)) == ("malformed", True) for error in _errors(frame))
 
 
 @pytest.mark.parametrize("kind", [[], {}, {"a": 1}, msgspec.msgpack.Ext(5, b"x"), None, "x", 1.5])
 def test_kind_of_any_type_is_malformed(kind: object) -> None:
     """What stands for the kind and is no number is refused by both sides."""
-    errors = _errors(msgspec.msgpack.encode([kind, 1]))
+    errors = _errors(msgspec.msgpack.encode([kind, wire.VERSION]))
     assert [(error.code, error.field) for error in errors] == [("malformed", "element 0")] * 2
 
 
-@pytest.mark.parametrize("frame", [b"\x92\x81\x80\x01\x01", b"\x81\x80\x01", b"\x92\xd6\xff\x00\x00\x00\x00\x01"])
+@pytest.mark.parametrize("frame", [b"\x92\x81\x80\x01\x02", b"\x81\x80\x01", b"\x92\xd6\xff\x00\x00\x00\x00\x02"])
 def test_keys_and_times_are_malformed(frame: bytes) -> None:
     """Maps with maps for keys, and times, are nothing that a message begins with."""
     assert [error.code for error in _errors(frame)] == ["malformed"] * 2

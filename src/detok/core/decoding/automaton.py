@@ -23,8 +23,10 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 from typing import Any, Protocol, SupportsIndex
 
+from ...errors import StreamFinished
 from ...ids import as_id, as_sequence
 from ..options import DecodeOptions
+from ..vocabulary import Vocabulary, ordinary_token
 from .joiners import Held
 from .pipeline import Pipeline, State
 
@@ -47,21 +49,25 @@ NO_MOVES: NodeMoves = {}
 """The moves of nodes that remember nothing. It stays empty; nodes are recognised by it."""
 
 
+StreamState = Any
+"""A state of a pipeline or a window, as a plain value; only the one that made it looks inside."""
+
+
 class Decoding(Protocol):
     """Turns ids into text, over states that are plain values: a `Pipeline`; or a window, if only a one-shot decode is known."""
 
     options: DecodeOptions
 
-    def feed(self, state: Any, token_id: int, /) -> tuple[str, Any]:
+    def feed(self, state: StreamState, token_id: int, /) -> tuple[str, StreamState]:
         """Take one id; return the text that comes out, and the next state."""
 
-    def finish(self, state: Any, /) -> str:
+    def finish(self, state: StreamState, /) -> str:
         """Return the rest of the text."""
 
-    def held(self, state: Any, /) -> Held:
+    def held(self, state: StreamState, /) -> Held:
         """Return the text or bytes that are held, for display, and the reason."""
 
-    def after_prompt(self, prompt_ids: Sequence[SupportsIndex], /) -> Any:
+    def after_prompt(self, prompt_ids: Sequence[SupportsIndex], /) -> StreamState:
         """Return the state at which a stream begins after a prompt, which may be empty."""
 
 
@@ -70,7 +76,7 @@ class Node:
 
     __slots__ = ("machine", "moves", "state", "texts")
 
-    def __init__(self, machine: StreamMachine, state: Any, texts: IdleTexts, moves: NodeMoves) -> None:
+    def __init__(self, machine: StreamMachine, state: StreamState, texts: IdleTexts, moves: NodeMoves) -> None:
         self.machine = machine
         self.state = state
         self.texts = texts
@@ -112,8 +118,11 @@ class StreamMachine:
         Return the text that is certain after ``token_id``, and the next node.
 
         Raises:
-            UnknownTokenId: The id has no piece (with ``unknown_ids="error"``).
+            StreamFinished: It is the node after the end.
+            UnknownTokenId: The id has no piece, and the options ask to be told.
         """
+        if node is self.finished:
+            raise StreamFinished
         text, state = self.pipeline.feed(node.state, token_id)
         return text, self.node(state)
 
@@ -121,7 +130,7 @@ class StreamMachine:
         """Return the node at which a stream begins after a prompt; the start if there is no prompt."""
         return self.node(self.pipeline.after_prompt(as_sequence(prompt_ids, where="prompt_ids")))
 
-    def node(self, state: Any) -> Node:
+    def node(self, state: StreamState) -> Node:
         """Return the node of a state."""
         return Node(self, state, self._blank, NO_MOVES)
 
@@ -137,67 +146,69 @@ class Automaton(StreamMachine):
     """
 
     exact = True
-    idle: Node
-    pipeline: Pipeline
 
     def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str], blank: IdleTexts) -> None:
         super().__init__(pipeline, fingerprint, blank)
+        self.rules = pipeline
+        self._ordinary = ordinary_token(pipeline.vocabulary)
         self.questions = 0
-        """Number of times that the pipeline was asked. Tests bound the work by it."""
-        # Allocated in full size: growing lists of 150,000 entries by doubling took half the time of a tokenizer's first text.
-        size = min(length_hint(pipeline.vocabulary), MAX_LISTED_ID)
-        texts: IdleTexts = [None] * size
-        if len(blank) < size:
-            blank += [None] * (size - len(blank))
+        """How often the pipeline was asked: a count of work, which tests look at."""
+        # Made at once in the right size: growing lists of 150,000 entries by doubling took half of a new tokenizer's first text.
+        texts = blank_texts(pipeline.vocabulary)
         self._nodes: dict[State, Node] = {}
         self._moves_left = MAX_MOVES
         self._after_last_id: dict[int, Node] = {}
         self._seen: set[int] = set()
-        self.idle = self._nodes[pipeline.idle] = Node(self, pipeline.idle, texts, {})
+        self.home = self.idle = self._nodes[pipeline.idle] = Node(self, pipeline.idle, texts, {})
+        """The idle node: an automaton always has one."""
         self.start = self.node(pipeline.start)
 
     def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
+        texts = node.texts
+        if node is self.home and 1 < token_id < len(texts) and token_id not in node.moves:
+            text = texts[token_id]
+            if text is None:
+                # An id that nobody met: nearly all are whole characters, which takes no states to see.
+                token = self._ordinary(token_id)
+                if token is not None:
+                    text = texts[token_id] = self.rules.alone(token)
+            if text is not None:
+                return text, node
         move = node.moves.get(token_id)
         if move is not None:
             return move
-        if 1 < token_id < len(node.texts):
-            known = node.texts[token_id]
-            if known is not None:
-                return known, node
+        if node is self.finished:
+            raise StreamFinished
         self.questions += 1
-        piece = self.pipeline.vocabulary.piece(token_id)
-        text = None if piece is None or node is not self.idle else self.pipeline.alone(piece)
-        after = node
-        if text is None:
-            text, state = self.pipeline.feed(node.state, token_id)
-            if state != node.state:
-                after = self.node(state)
-        if piece is not None:
+        text, state = self.rules.feed(node.state, token_id)
+        after = node if state == node.state else self.node(state)
+        if self.rules.vocabulary.piece(token_id) is not None:
             self._remember(node, token_id, text, after)
         return text, after
 
     def warm(self) -> None:
-        """Fill the list of the idle node, so that no stream waits for the first occurrence of an id."""
-        vocabulary, alone = self.pipeline.vocabulary, self.pipeline.alone
-        for token_id in vocabulary.ids():
-            piece = vocabulary.piece(token_id)
-            text = None if piece is None else alone(piece)
-            if text is not None:
-                self._remember(self.idle, token_id, text, self.idle)
+        """Fill the list of the idle node, so that no stream meets an id for the first time."""
+        texts, ordinary, alone = self.home.texts, self._ordinary, self.rules.alone
+        for token_id in range(2, len(texts)):
+            token = ordinary(token_id)
+            if token is not None:
+                texts[token_id] = alone(token)
 
     def after_prompt(self, prompt_ids: Iterable[SupportsIndex]) -> Node:
-        ids = as_sequence(prompt_ids, where="prompt_ids")
+        ids = prompt_ids if type(prompt_ids) is list else as_sequence(prompt_ids, where="prompt_ids")
         count = len(ids)
         if count < 2:
-            return self.node(self.pipeline.after_prompt(ids)) if count else self.start
-        last = as_id(ids[count - 1], where="prompt_ids", position=count - 1)
-        before = as_id(ids[count - 2], where="prompt_ids", position=count - 2)
+            return self.node(self.rules.after_prompt(ids)) if count else self.start
+        last, before = ids[count - 1], ids[count - 2]
+        if type(last) is not int or type(before) is not int:
+            last = as_id(last, where="prompt_ids", position=count - 1)
+            before = as_id(before, where="prompt_ids", position=count - 2)
         known = self._after_last_id.get(last)
         if known is not None and before in self._seen:
             return known
-        node = self.node(self.pipeline.after_prompt(ids))
-        sees = self.pipeline.sees
-        if sees(before) and sees(last) and self.pipeline.resets([last]) and node.moves is not NO_MOVES:
+        node = self.node(self.rules.after_prompt(ids))
+        sees = self.rules.sees
+        if sees(before) and sees(last) and self.rules.resets([last]) and node.moves is not NO_MOVES:
             # Any prompt that ends in this id, after an id that the decoder sees, leads to the same node.
             if len(self._seen) >= MAX_PROMPT_ENDS:
                 self._after_last_id.clear()
@@ -222,8 +233,8 @@ class Automaton(StreamMachine):
         if is_listed:
             # So that an id whose move is remembered elsewhere has None in the lists, and is not out of their range.
             _grow(self._blank, token_id)
-            _grow(self.idle.texts, token_id)
-        if node is after is self.idle and is_listed:
+            _grow(self.home.texts, token_id)
+        if node is after is self.home and is_listed:
             node.texts[token_id] = text
         elif node.moves is not NO_MOVES and after.moves is not NO_MOVES:
             if self._moves_left <= 0:
@@ -236,10 +247,15 @@ class Automaton(StreamMachine):
         for node in list(self._nodes.values()):
             node.moves.clear()
         # These two stay in use, so they stay in the table: the next call has to clear their moves too.
-        self._nodes = {node.state: node for node in (self.idle, self.start)}
+        self._nodes = {node.state: node for node in (self.home, self.start)}
         self._moves_left = MAX_MOVES
         self._after_last_id.clear()
         self._seen.clear()
+
+
+def blank_texts(vocabulary: Vocabulary) -> IdleTexts:
+    """Return a list without texts, as long as the vocabulary says that it is."""
+    return [None] * min(length_hint(vocabulary), MAX_LISTED_ID)
 
 
 def _grow(texts: IdleTexts, token_id: int) -> None:

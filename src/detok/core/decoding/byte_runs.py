@@ -119,7 +119,9 @@ class ByteRuns:
         return held_by_rules(self.finish(state))
 
     def alone(self, token: str) -> str | None:
-        return token if self._tail.is_empty and byte_of(token) is None else None
+        if token.startswith("<0x") and byte_of(token) is not None:
+            return None
+        return token if self._tail.is_empty else self._tail.alone(token)
 
     def resets(self, tokens: Sequence[str]) -> bool:
         return byte_of(tokens[0]) is None and self._tail.resets(tokens[0])

@@ -29,12 +29,11 @@ from .rewriter import Rewriter, TooManyStates
 from .rules import Rule, TextRule, byte_level_bytes, byte_level_spelling
 from .stages import EachToken, FirstToken, HeldRuns, LastToken, LeadingSpace, Repeats, Token, TokenStage
 from .tail import Tail
-from .text_rules import CharRule, StripText, Substitute, TextStage, WholeText
+from .text_rules import AnyTextStage, CharRule, StripText, Substitute, WholeText
 
 # A pipeline has stages of many kinds in one tuple, and gives each the states that it returned; mypy cannot follow that.
 AnyTokenStage = TokenStage[Any]
 AnyJoiner = Joiner[Any]
-AnyTextStage = TextStage[Any]
 
 
 @dataclass(slots=True)
@@ -163,7 +162,7 @@ class _Compiler:
             text_rule = rule.over_text()
             if callable(text_rule):
                 self._notes.append(f"all text is held to the end: {type(rule).__name__} may look at the whole of it")
-            elif not isinstance(text_rule, Sequence):
+            elif not isinstance(text_rule, (list, tuple)):
                 self._notes.append("white space is held until something follows it, since at the end it vanishes")
             found.append(text_rule)
         return found
@@ -173,7 +172,7 @@ class _Compiler:
         stages: list[AnyTextStage] = []
         waiting: list[CharRule] = []
         for rule in [*rules, None]:
-            if isinstance(rule, Sequence):
+            if isinstance(rule, (list, tuple)):
                 waiting += [one for one in rule if not _does_nothing(one)]
                 continue
             if waiting:

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from ..utf8 import REPLACEMENT, decode_ignoring, decode_lossy, decode_per_byte, resets
 from .branches import past_border
 from .rules import byte_of
-from .stages import Token
+from .stages import AnyToken, Token
 from .tail import Cursor, Tail
 from .texts import common_prefix
 
@@ -45,7 +45,7 @@ class Joiner(Protocol[State]):
     idle: State
     """The state in which nothing is held."""
 
-    def feed(self, state: State, token: Any, /) -> tuple[str, State]:
+    def feed(self, state: State, token: AnyToken, /) -> tuple[str, State]:
         """Take one token and return the text that is certain now, and the next state."""
 
     def finish(self, state: State, /) -> str:
@@ -63,13 +63,13 @@ class Joiner(Protocol[State]):
     def held(self, state: State, /) -> Held:
         """Return the text or bytes that are held, and the reason."""
 
-    def alone(self, token: Any, /) -> str | None:
-        """Return the text of a token that leads from the idle state back to it. None: it does not, or the tail has rules."""
+    def alone(self, token: AnyToken, /) -> str | None:
+        """Return the text of a token that leads from the idle state back to it; None if it does not, or if that is not plain."""
 
-    def resets(self, tokens: Sequence[Any], /) -> bool:
+    def resets(self, tokens: Sequence[AnyToken], /) -> bool:
         """Whether the state after these tokens, one or more, does not depend on the tokens before them."""
 
-    def bytes_of(self, token: Any, /) -> bytes:
+    def bytes_of(self, token: AnyToken, /) -> bytes:
         """Return the exact bytes of a token in the middle of a text (law 10). Its neighbours do not count."""
 
 
@@ -83,7 +83,7 @@ class Pending(NamedTuple):
     """The cursor of the text before it."""
 
 
-BytesIn = Callable[[Any], bytes | None]
+BytesIn = Callable[[AnyToken], bytes | None]
 
 
 def _no_bytes(token: Token) -> None:
@@ -114,6 +114,7 @@ class OneAfterAnother:
         self._bytes_in = bytes_in
         self._invalid = invalid
         self._decode = _DECODE[invalid]
+        self._has_no_rules = tail.is_empty
 
     def feed(self, state: Pending, token: Token) -> tuple[str, Pending]:
         data = self._bytes_in(token)
@@ -146,13 +147,12 @@ class OneAfterAnother:
         return (held.encode() + state.bytes, INCOMPLETE) if state.bytes else held_by_rules(held)
 
     def alone(self, token: Token) -> str | None:
-        if not self._tail.is_empty:
-            return None
         data = self._bytes_in(token)
-        if data is None:
-            return str(token)
-        text, pending = self._decode(b"", data)
-        return None if pending else text
+        try:
+            text = str(token) if data is None else data.decode()
+        except UnicodeDecodeError:
+            return None
+        return text if self._has_no_rules else self._tail.alone(text)
 
     def resets(self, tokens: Sequence[Token]) -> bool:
         if self._bytes_in(tokens[0]) is None:

@@ -18,15 +18,15 @@ A pipeline has no state: a state is a plain value that goes in and comes out. It
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, SupportsIndex
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, SupportsIndex
 
 from ...errors import UnknownTokenId
 from ...ids import as_id
 from ..options import DecodeOptions
 from ..utf8 import REPLACEMENT
 from ..vocabulary import Piece, Vocabulary
-from .compiler import AnyTokenStage, compile_rules
+from .compiler import AnyTokenStage, Stages, compile_rules
 from .joiners import Held
 from .rules import Rule, byte_of
 from .stages import Token
@@ -61,6 +61,11 @@ class Pipeline:
         self._front, self._joiner, self._spell = stages.front, stages.joiner, stages.spell
         self._skipped, self._specials_are_text = stages.skipped, stages.specials_are_text
         self._byte_tokens = stages.byte_tokens
+        self.alone = _alone(stages)
+        """
+        Gives the text of a token that leads from the idle state back to it, without making states: nearly all tokens do. None
+        for a token that does not, and where that is not seen at once.
+        """
         self._keeps_border = options.spaces_between_special_tokens is False and not options.skip_special_tokens
         self.start = State(tuple(stage.start for stage in self._front), self._joiner.start)
         self.idle = State(tuple(stage.idle for stage in self._front), self._joiner.idle)
@@ -87,22 +92,6 @@ class Pipeline:
         if self._skipped is None:
             return "", state
         return self._feed_token(state, self._skipped, added=False)
-
-    def alone(self, piece: Piece) -> str | None:
-        """
-        Return the text of a piece that leads from the idle state back to it, as nearly all do; None for any other piece.
-
-        This makes no states, so it is faster than `feed`. It may return None for a piece that would lead back.
-        """
-        if piece.special or (piece.added and self._keeps_border):
-            return None
-        token = _token(piece)
-        for stage in self._front:
-            tokens, state = stage.feed(stage.idle, token)
-            if state != stage.idle or len(tokens) != 1:
-                return None
-            (token,) = tokens
-        return self._joiner.alone(token)
 
     def _feed_token(self, state: State, token: Token, *, added: bool) -> tuple[str, State]:
         """Take one token through all stages."""
@@ -222,11 +211,30 @@ class Pipeline:
         return tokens
 
 
+def _alone(stages: Stages) -> Callable[[Token], str | None]:
+    front, alone = stages.front, stages.joiner.alone
+    if not front:
+        return alone
+    rule = front[0].idle_rule() if len(front) == 1 else None
+    if rule is not None:
+        return lambda token: alone(rule(token))
+
+    def through(token: Token) -> str | None:
+        for stage in front:
+            tokens, state = stage.feed(stage.idle, token)
+            if state != stage.idle or len(tokens) != 1:
+                return None
+            (token,) = tokens
+        return alone(token)
+
+    return through
+
+
 def _token(piece: Piece) -> Token:
     return piece.text if piece.data is None else piece.data
 
 
-def _through(stage: AnyTokenStage, state: Any, tokens: Sequence[Token]) -> tuple[Sequence[Token], object]:
+def _through(stage: AnyTokenStage, state: object, tokens: Sequence[Token]) -> tuple[Sequence[Token], object]:
     """Feed tokens to one stage."""
     out: list[Token] = []
     for token in tokens:

@@ -26,25 +26,33 @@ Token = str | bytes
 """Text; or bytes, in a vocabulary of bytes."""
 
 # A rule for one token. Its argument is text or bytes, depending on the vocabulary; a rule is used with one of the two only.
-EachRule = Callable[[Any], Any]
+AnyToken = Any
+"""A token where only the rule knows whether it is text or bytes."""
+
+EachRule = Callable[[AnyToken], AnyToken]
 
 
 class TokenStage(Generic[State]):
     """One rule over tokens. The methods here are those of a rule that gives each token at once and has no state."""
 
-    start: State
-    idle: State
-    """The state after an ordinary token in the middle of a text; most tokens do not change it."""
+    def __init__(self, start: State, idle: State) -> None:
+        self.start = start
+        self.idle = idle
+        """The state after an ordinary token in the middle of a text; most tokens do not change it."""
 
-    def feed(self, state: State, token: Any) -> tuple[tuple[Token, ...], State]:
+    def feed(self, state: State, token: AnyToken) -> tuple[tuple[Token, ...], State]:
         """Take one token and return the tokens that are certain now, and the next state."""
         return self.middle(token), state
+
+    def idle_rule(self) -> EachRule | None:
+        """Return what becomes of a token at the idle state, if that is always one token and the state stays."""
+        return None
 
     def finish(self, state: State) -> tuple[Token, ...]:
         """Return the tokens that are still held, as they are at the end."""
         return ()
 
-    def middle(self, token: Any) -> tuple[Token, ...]:
+    def middle(self, token: AnyToken) -> tuple[Token, ...]:
         """Return the tokens that ``token`` becomes if it is neither the first nor the last, nor equal to its neighbours."""
         return (token,)
 
@@ -52,7 +60,7 @@ class TokenStage(Generic[State]):
         """Return ``state``, changed so that the next token gets no space in front (`spaces_between_special_tokens`)."""
         return state
 
-    def resets(self, token: Any) -> bool:
+    def resets(self, token: AnyToken) -> bool:
         """Whether the state after ``token``, which is not the first token, does not depend on the tokens before it."""
         return True
 
@@ -60,9 +68,8 @@ class TokenStage(Generic[State]):
 class EachToken(TokenStage[None]):
     """A rule that looks at one token alone."""
 
-    start = idle = None
-
     def __init__(self, each: EachRule) -> None:
+        super().__init__(None, None)
         self.each = each
 
     def then(self, stage: EachToken | FirstToken) -> EachToken | FirstToken:
@@ -70,6 +77,9 @@ class EachToken(TokenStage[None]):
         if isinstance(stage, FirstToken):
             return FirstToken(_both(self.each, stage.first), _both(self.each, stage.rest), spaces=stage.spaces)
         return EachToken(_both(self.each, stage.each))
+
+    def idle_rule(self) -> EachRule:
+        return self.each
 
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.each(token),)
@@ -84,9 +94,8 @@ class FirstToken(TokenStage[bool]):
         spaces: Whether the difference is a space in front of each token after the first.
     """
 
-    start, idle = False, True
-
     def __init__(self, first: EachRule, rest: EachRule, *, spaces: bool = False) -> None:
+        super().__init__(False, True)
         self.first, self.rest, self.spaces = first, rest, spaces
 
     def then(self, stage: EachToken | FirstToken) -> FirstToken:
@@ -99,6 +108,9 @@ class FirstToken(TokenStage[bool]):
     def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
         return ((self.rest if state else self.first)(token),), True
 
+    def idle_rule(self) -> EachRule:
+        return self.rest
+
     def middle(self, token: Token) -> tuple[Token, ...]:
         return (self.rest(token),)
 
@@ -109,10 +121,8 @@ class FirstToken(TokenStage[bool]):
 class LastToken(TokenStage[str | None]):
     """A rule that treats the last token differently, if other rules over tokens follow. The state: the token that is held."""
 
-    start: str | None = None
-    idle: str | None = None
-
     def __init__(self, inner: Callable[[str], str], last: Callable[[str], str]) -> None:
+        super().__init__(None, None)
         self._inner, self._last = inner, last
 
     def feed(self, state: str | None, token: str) -> tuple[tuple[Token, ...], str]:
@@ -131,10 +141,8 @@ class LastToken(TokenStage[str | None]):
 class Repeats(TokenStage[str | None]):
     """A token equal to the one before is left out, and so is one that a rule makes empty (CTC). The state: the token before."""
 
-    start: str | None = None
-    idle: str | None = None
-
     def __init__(self, each: Callable[[str], str]) -> None:
+        super().__init__(None, None)
         self._each = each
 
     def feed(self, state: str | None, token: str) -> tuple[tuple[Token, ...], str | None]:
@@ -157,9 +165,8 @@ class LeadingSpace(TokenStage[bool]):
         surfaces: Pieces that are written as another text, literally.
     """
 
-    start, idle = False, True
-
     def __init__(self, *, strips: bool, every: bool, surfaces: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(False, True)
         self._strips, self._every, self._surfaces = strips, every, surfaces
 
     def feed(self, state: bool, token: Token) -> tuple[tuple[Token, ...], bool]:
@@ -199,9 +206,8 @@ class HeldRuns(TokenStage[HeldRun]):
         eager: Give each character as a token once it is complete; then only invalid bytes become U+FFFD.
     """
 
-    start = idle = NO_RUN
-
     def __init__(self, *, eager: bool) -> None:
+        super().__init__(NO_RUN, NO_RUN)
         self._eager = eager
 
     def feed(self, state: HeldRun, token: str) -> tuple[tuple[Token, ...], HeldRun]:

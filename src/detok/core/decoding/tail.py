@@ -15,9 +15,9 @@ full stop may follow. After the byte E3 none can follow, so the space comes out,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .text_rules import TextStage
+from .text_rules import AnyTextStage
 from .texts import common_prefix
 
 
@@ -36,7 +36,7 @@ class Cursor(NamedTuple):
 class Tail:
     """Rules over joined text, in a row. Most decoders have none."""
 
-    def __init__(self, stages: Sequence[TextStage[Any]]) -> None:
+    def __init__(self, stages: Sequence[AnyTextStage]) -> None:
         self._stages = tuple(stages)
         self.start = Cursor(tuple(stage.start for stage in stages))
         self.idle = Cursor(tuple(stage.idle for stage in stages))
@@ -60,6 +60,14 @@ class Tail:
         certain = self._stages[0].expect(cursor.states[0], pending)
         text, _ = _unseen(certain, cursor.shown)
         return text, cursor._replace(shown=certain) if text else cursor
+
+    def alone(self, text: str) -> str | None:
+        """Return what comes out of text that leads from the idle cursor back to it; None if it does not."""
+        for stage in self._stages:
+            text, state = stage.feed(stage.idle, text)
+            if state != stage.idle:
+                return None
+        return text
 
     def finish(self, cursor: Cursor) -> str:
         """Return the rest of the text."""

@@ -16,7 +16,7 @@ whole text (`WholeText`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..utf8 import may_begin
 from .texts import append
@@ -45,6 +45,9 @@ class TextStage(Protocol[State]):
 
     def resets(self, text: str, /) -> bool:
         """Whether the state after ``text`` does not depend on the text before it."""
+
+
+AnyTextStage = TextStage[Any]
 
 
 class CharRule(Protocol):

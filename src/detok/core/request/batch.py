@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple, Protocol, SupportsIndex
+from typing import NamedTuple, Protocol, SupportsIndex
 
 from ...errors import DetokError, DuplicateRequest, RequestFinished, UnknownRequest
 from .logprobs import Logprob
@@ -23,6 +23,12 @@ class Row(NamedTuple):
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
     """These four are the arguments of `RequestDecoder.feed`."""
+
+
+RowFields = tuple[
+    Hashable, Iterable[SupportsIndex], Iterable[Logprob | float | None] | None, FinishReason | None, str | int | None
+]
+"""A row as a plain tuple; a `Row` is one."""
 
 
 class OpensRequests(Protocol):
@@ -87,7 +93,7 @@ class BatchDecoder:
             raise RequestFinished(request.finish_reason)
         self._requests[request_id] = request
 
-    def step(self, rows: Iterable[Row | tuple[Any, ...]]) -> list[RequestOutput]:
+    def step(self, rows: Iterable[RowFields]) -> list[RequestOutput]:
         """
         Take the rows of one step of the engine, and return an output for each, in order.
 
@@ -117,26 +123,26 @@ class BatchDecoder:
                         request._moves = move[1]
                         add(move[0] if request._gives_at_once else NOT_DUE)
                         continue
-            add(self._row(request_id, token_ids, logprobs, finish_reason, stop_reason))
+            add(self._row((request_id, token_ids, logprobs, finish_reason, stop_reason)))
         return outputs
 
-    def _row(self, request_id: Hashable, token_ids: Any, logprobs: Any, finish_reason: Any, stop_reason: Any) -> RequestOutput:
+    def _row(self, row: RowFields) -> RequestOutput:
         """Take any row, and return its output."""
         try:
-            request = self._requests.get(request_id)
+            request = self._requests.get(row[0])
         except TypeError:
             request = None  # a value without a hash is not the id of a request
         if request is None:
-            return RequestOutput.failed(UnknownRequest(request_id))
-        output = self._fed(request, token_ids, logprobs, finish_reason, stop_reason)
+            return RequestOutput.failed(UnknownRequest(row[0]))
+        output = self._fed(request, row)
         if output.finish_reason is not None:
-            del self._requests[request_id]
+            del self._requests[row[0]]
         return output
 
-    def _fed(self, request: RequestDecoder, *row: Any) -> RequestOutput:
+    def _fed(self, request: RequestDecoder, row: RowFields) -> RequestOutput:
         """Return the output of a request for a row; if the row is refused, the error and all text that was held."""
         try:
-            return request.feed(*row)
+            return request.feed(*row[1:])
         except DetokError as error:
             refused: DetokError = error  # the request is unchanged, so it can still give its held text
         except Exception as error:  # a bug of detok or of a foreign tokenizer: do not trust the request's state

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from ...errors import UnknownTokenId
-from ...turns.channels import ChannelSplitter, ChannelTable
+from ...turns.formats import TurnFormat
+from ...turns.parsers import turn_parser
+from ...turns.part_tokens import PartTokens
 from ...turns.segments import Segmenter
 from ..decoding.automaton import Node, StreamMachine
 from ..options import DecodeOptions
-from ..snapshot import Envelope
+from ..snapshot import Envelope, Plain
 from ..vocabulary import Vocabulary
 from .followers import Follower, LogprobCollector, SegmentFollower, TokenFacts
 from .options import RequestOptions
@@ -67,10 +68,10 @@ class CompiledRequest:
         eos = eos_token_ids if options.eos_token_ids is None else options.eos_token_ids
         self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)
         """The ids that end a request."""
-        self.table = options.channels if isinstance(options.channels, ChannelTable) else None
-        event_ids: frozenset[int] = frozenset() if self.table is None else self.table.token_ids
+        self.turn = options.channels if isinstance(options.channels, TurnFormat) else None
+        event_ids: frozenset[int] = frozenset() if self.turn is None else self.turn.token_ids
         self._facts = TokenFacts(vocabulary, token_bytes, skips_specials=self._decoding.skip_special_tokens, event_ids=event_ids)
-        self._has_segments = options.segments or self.table is not None
+        self._has_segments = options.segments or self.turn is not None
         self.is_plain = options.detokenize and not patterns and not self._has_segments
         """Whether a token can be usual: nobody wants more of it than its text, and no pattern is searched for (see `places`)."""
         self.gives_at_once = options.output == "delta" and options.stream_interval == 1
@@ -78,9 +79,9 @@ class CompiledRequest:
 
     def followers(self) -> tuple[Follower, ...]:
         """Return the followers of a new request."""
-        return (self.follower(SegmentFollower.__name__, ((), None)),) if self._has_segments else ()
+        return (self.follower(SegmentFollower.__name__, ((), None, ())),) if self._has_segments else ()
 
-    def follower(self, name: str, plain: Sequence[Any]) -> Follower:
+    def follower(self, name: str, plain: Sequence[Plain]) -> Follower:
         """
         Return a new follower, or one with a state from a snapshot.
 
@@ -90,9 +91,10 @@ class CompiledRequest:
         """
         if name == LogprobCollector.__name__:
             return LogprobCollector(self._facts, *plain)
-        segmenter, state = plain
-        splitter = None if self.table is None else ChannelSplitter(self.table, state)
-        return SegmentFollower(self._facts, Segmenter(*segmenter), shows=self.options.segments, splitter=splitter)
+        segmenter, state, tokens = plain
+        turn = None if self.turn is None else turn_parser(self.turn, state)
+        shows = self.options.segments
+        return SegmentFollower(self._facts, Segmenter(*segmenter), shows=shows, turn=turn, tokens=PartTokens(*tokens))
 
     def ended_by(self, token_id: int, stop_reason: str | int | None) -> bool:
         """Whether an engine that ended with "stop" stopped at this last id. Then its text is not part of the answer."""

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ...turns.channels import ChannelSplitter
+from ...turns.channels import TurnFollower, joined_deltas
+from ...turns.part_tokens import PartTokens
 from ...turns.segments import Segmenter, Special
 from ..decoding.automaton import Node
 from ..utf8 import REPLACEMENT
@@ -198,40 +199,52 @@ class SegmentFollower:
         facts: The facts about tokens.
         segmenter: Cuts the text at special tokens.
         shows: Whether outputs have segments (option `segments`).
-        splitter: Makes channels of segments; None without the option `channels`.
+        turn: Makes channels of segments; None without the option `channels`.
     """
 
-    __slots__ = ("_facts", "_segmenter", "_shows", "_splitter")
+    __slots__ = ("_facts", "_segmenter", "_shows", "_tokens", "_turn")
 
-    def __init__(self, facts: TokenFacts, segmenter: Segmenter, *, shows: bool, splitter: ChannelSplitter | None) -> None:
+    def __init__(
+        self, facts: TokenFacts, segmenter: Segmenter, *, shows: bool, turn: TurnFollower | None, tokens: PartTokens
+    ) -> None:
         self._facts = facts
         self._segmenter = segmenter
         self._shows = shows
-        self._splitter = splitter
+        self._turn = turn
+        self._tokens = tokens
 
     def copy(self) -> SegmentFollower:
-        splitter = None if self._splitter is None else self._splitter.copy()
-        return SegmentFollower(self._facts, Segmenter(*self._segmenter.plain()), shows=self._shows, splitter=splitter)
+        turn = None if self._turn is None else self._turn.copy()
+        segmenter, tokens = Segmenter(*self._segmenter.plain()), PartTokens(*self._tokens.plain())
+        return SegmentFollower(self._facts, segmenter, shows=self._shows, turn=turn, tokens=tokens)
 
     def plain(self) -> tuple[object, ...]:
-        return self._segmenter.plain(), None if self._splitter is None else self._splitter.state
+        return self._segmenter.plain(), None if self._turn is None else self._turn.state, self._tokens.plain()
 
     def step(self, before: Node, token_id: int, logprob: Logprob) -> None:
-        self._segmenter.step(self._facts.special(token_id))
+        special = self._facts.special(token_id)
+        self._segmenter.step(special)
+        if self._turn is not None:
+            self._tokens.step(special)
 
     def decide(self, lengths: Sequence[int]) -> None:
         self._segmenter.decide(lengths)
+        if self._turn is not None:
+            self._tokens.decide(lengths)
 
     def drop(self, count: int) -> None:
         self._segmenter.drop(count)
+        self._tokens.drop(count)
 
     def pass_end(self, count: int) -> None:
         self._segmenter.drop(count)  # a special token after the end of the text has no place in it
+        self._tokens.drop(count)
 
     def take(self, output: RequestOutput) -> None:
         """Add the segments that are certain now, and the new text of each channel."""
         segments = self._segmenter.take(output.text, ends=output.finished)
         if self._shows:
             output.segments = segments
-        if self._splitter is not None:
-            output.channels = self._splitter.feed(segments) + (self._splitter.finish() if output.finished else [])
+        if self._turn is not None:
+            deltas = self._turn.feed(segments) + (self._turn.finish() if output.finished else [])
+            output.channels = self._tokens.counted(joined_deltas(deltas))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 from ...errors import OptionError, TokenTypeError
 from ...ids import as_id
@@ -71,7 +71,7 @@ class TokenLogprob(NamedTuple):
     top: tuple[TopLogprob, ...] = ()
 
 
-def as_logprobs(values: Iterable[Any], tokens: int) -> list[Logprob]:
+def as_logprobs(values: Iterable[object], tokens: int) -> list[Logprob]:
     """
     Check an engine's logprobs, and return a `Logprob` for each token. A plain number is one without alternatives.
 
@@ -89,14 +89,14 @@ def as_logprobs(values: Iterable[Any], tokens: int) -> list[Logprob]:
     return [_as_logprob(value, f"logprobs[{position}]") for position, value in enumerate(given)]
 
 
-def _listed(values: Any, where: str, accepted: str) -> list[Any]:
+def _listed(values: Iterable[object], where: str, accepted: str) -> list[object]:
     try:
         return list(values)
     except TypeError:
         raise OptionError(option=where, value=values, accepted=accepted) from None
 
 
-def _as_logprob(value: Any, where: str) -> Logprob:
+def _as_logprob(value: object, where: str) -> Logprob:
     if value is None:
         return Logprob(None)
     if not isinstance(value, Logprob):
@@ -114,17 +114,17 @@ def _as_logprob(value: Any, where: str) -> Logprob:
 PAIRS = "they are pairs of token id and logprob"
 
 
-def _rank(value: Any, where: str) -> int:
+def _rank(value: SupportsIndex, where: str) -> int:
     try:
         return as_id(value)
     except TokenTypeError:
         raise OptionError(option=where, value=value, accepted="it is an integer, or None") from None
 
 
-def _number(value: Any, where: str) -> float:
+def _number(value: object, where: str) -> float:
     try:
         if isinstance(value, (str, bytes, bool)):
             raise TypeError
-        return float(value)
+        return float(value)  # type: ignore[arg-type]  # what is no number raises TypeError
     except (TypeError, ValueError, OverflowError):
         raise OptionError(option=where, value=value, accepted="it is a number, None, or a detok.Logprob") from None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, NoReturn, get_args
+from typing import ClassVar, Literal, NoReturn, get_args
 
 from ...errors import OptionError
 from ...ids import as_ids
-from ...turns.channels import ChannelTable, channel_table
-from ..options import DecodeOptions, check_at_least, check_choice
+from ...turns.formats import TurnFormat, turn_format
+from ..options import DecodeOptions, PlainData, check_at_least, check_choice
 
 OutputKind = Literal["delta", "cumulative", "final"]
 AfterStop = Literal["cut", "keep"]
@@ -20,7 +20,7 @@ AfterFinish = Literal["error", "ignore"]
 # `text_search.MAX_MOVES`: beyond that they would be forgotten and found anew at every token.
 MAX_STOP_LENGTH = 1 << 12
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +93,8 @@ class RequestOptions(DecodeOptions):
     segments: bool = False
     """True: outputs have the text also as segments, with a `Special` event for each special token."""
 
-    channels: str | ChannelTable | None = None
-    """Outputs have the text also by channel (content, reasoning, tool): a name in `CHANNEL_TABLES`, or a `ChannelTable`."""
+    channels: str | TurnFormat | None = None
+    """Outputs have the text also by channel (content, reasoning, tool): the name of one of `TURN_FORMATS`, or a `TurnFormat`."""
 
     def __post_init__(self) -> None:
         # Called by name: ``slots=True`` makes a new class, and `super()` without arguments refers to the old one.
@@ -104,7 +104,7 @@ class RequestOptions(DecodeOptions):
         self._set("stop_token_ids", tuple(as_ids(self.stop_token_ids, where="stop_token_ids")))
         if self.eos_token_ids is not None:
             self._set("eos_token_ids", tuple(as_ids(self.eos_token_ids, where="eos_token_ids")))
-        self._set("channels", channel_table(self.channels))
+        self._set("channels", turn_format(self.channels))
         for option in ("ignore_eos", "include_stop_str_in_output", "detokenize", "segments"):
             check_choice(option, getattr(self, option), (True, False))
         check_choice("output", self.output, get_args(OutputKind))
@@ -136,10 +136,10 @@ class RequestOptions(DecodeOptions):
         """The options of these that decide how ids become text."""
         return DecodeOptions(**{field.name: getattr(self, field.name) for field in fields(DecodeOptions)})
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the options as plain data, for a snapshot."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, ChannelTable) else None}
+        return {**plain, "channels": self.channels.as_dict() if isinstance(self.channels, TurnFormat) else None}
 
 
 def _texts(option: str, value: object) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def _texts(option: str, value: object) -> tuple[str, ...]:
         value = (value,)
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         _refuse(option, value, "it is a string or a list of strings")
-    texts: tuple[Any, ...] = tuple(value)
+    texts: tuple[object, ...] = tuple(value)
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             _refuse(f"{option}[{position}]", text, "it is a string")
@@ -162,7 +162,7 @@ def _texts(option: str, value: object) -> tuple[str, ...]:
         if _SURROGATE.search(text):
             _refuse(f"{option}[{position}]", text, "no text has a lone surrogate in it, so it would never be found")
     # A subclass of str becomes a plain str, which a snapshot can carry.
-    return tuple("".join((text,)) for text in texts)
+    return tuple("".join((text,)) for text in texts if isinstance(text, str))
 
 
 def _refuse(option: str, value: object, accepted: str) -> NoReturn:

@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 from ...turns.channels import ChannelDelta, joined_deltas
 from ...turns.segments import Segment, joined
+from ..options import PlainData
+from ..snapshot import Plain
 from .logprobs import TokenLogprob
 from .options import RequestOptions
 
@@ -87,7 +89,7 @@ class RequestOutput:
             return later
         return merged([self, later]) if later else self
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the fields that this output has."""
         return dict(self.__dict__)
 
@@ -105,7 +107,9 @@ class RequestOutput:
 
 END_FIELDS = ("finish_reason", "stop_reason", "dropped_token_ids", "retracted_tokens", "tokens_kept", "text_end", "error")
 
-BESIDE: Mapping[str, Callable[[list[Any]], list[Any]]] = {"logprobs": list, "segments": joined, "channels": joined_deltas}
+Items = list[Any]
+
+BESIDE: Mapping[str, Callable[[Items], Items]] = {"logprobs": list, "segments": joined, "channels": joined_deltas}
 """The lists that an output may have besides text and ids, each with the function that joins several in a row."""
 
 _FIELDS = ("text", "token_ids", *END_FIELDS, *BESIDE, "cumulative")
@@ -135,14 +139,14 @@ class SharedOutput(RequestOutput):
     def __bool__(self) -> bool:
         return bool(self._token_ids)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> PlainData:
         """Return the fields that this output has."""
         return {"text": self.text, "token_ids": self.token_ids}
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"many requests share this output, so its {name} cannot be set; copy.copy() gives one of your own")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return RequestOutput, (self.text, self.token_ids)
 
 
@@ -226,12 +230,12 @@ class OutputCollector:
             return MAX_WAITING
         return (self._interval if self._sent else 1) - self._since_output()
 
-    def plain(self) -> tuple[Any, ...]:
+    def plain(self) -> tuple[Plain, ...]:
         """Return the arguments of `restore`."""
         one = merged(self._waiting) if self._waiting else RequestOutput()
         return (self._sent, self._ids, one.text, one.token_ids, *(getattr(one, name) for name in BESIDE))
 
-    def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Sequence[Any] | None) -> None:
+    def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Items | None) -> None:
         """Take over the state of another collector."""
         self._sent, self._ids = sent, ids
         one = RequestOutput(text, list(token_ids))

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any, Literal, NoReturn, SupportsIndex, get_args
+from typing import Literal, NoReturn, SupportsIndex, get_args
 
 from ...errors import OptionError, RequestFinished, TokenTypeError
 from ...ids import as_id, as_ids
 from ..decoding.automaton import Node
-from ..options import check_choice
+from ..options import PlainData, check_choice
 from ..snapshot import pack
 from .compiled import CompiledRequest
 from .followers import NO_LOGPROB, LogprobCollector
@@ -33,12 +33,15 @@ from .snapshot import KINDS, End, RequestState, node_of, plain_node
 from .spans import TokenSpans, Undecided, common_length, held_text
 
 FinishReason = Literal["stop", "length", "abort", "error"]
+StopReason = str | int | None
+Ids = Iterable[SupportsIndex]
+Logprobs = Iterable[Logprob | float | None] | None
 
 # Maximum moves that are kept before the rest of the state catches up, so that memory is bounded (law 8).
 MAX_RECENT = 256
 
 
-def as_end(finish_reason: Any, stop_reason: Any) -> tuple[FinishReason | None, str | int | None]:
+def as_end(finish_reason: str | None, stop_reason: str | SupportsIndex | None) -> tuple[str | None, str | int | None]:
     """Check the end that an engine gives, and return it with the stop as a string or a plain int. Raises `OptionError`."""
     if finish_reason is None and stop_reason is None:
         return None, None
@@ -178,7 +181,7 @@ class RequestDecoder:
         """
         return self._feed((), None, finish_reason, stop_reason)
 
-    def _feed(self, token_ids: Any, logprobs: Any, finish_reason: Any, stop_reason: Any) -> RequestOutput:
+    def _feed(self, token_ids: Ids, logprobs: Logprobs, finish_reason: str | None, stop_reason: StopReason) -> RequestOutput:
         finish_reason, stop_reason = as_end(finish_reason, stop_reason)
         ids = as_ids(token_ids)
         if self._end is not None:
@@ -268,7 +271,7 @@ class RequestDecoder:
             if place.node is not None:
                 self._spans.add(place.node, certain)
 
-    def _entries(self, ids: Sequence[int], logprobs: Any) -> Sequence[Logprob]:
+    def _entries(self, ids: Sequence[int], logprobs: Logprobs) -> Sequence[Logprob]:
         """Return a logprob for each id. Refuse logprobs that are given in some steps only."""
         has_logprobs = any(isinstance(one, LogprobCollector) for one in self._followers)
         if logprobs is None:
@@ -282,7 +285,9 @@ class RequestDecoder:
             self._followers = (self._compiled.follower(LogprobCollector.__name__, ()), *self._followers)
         return entries
 
-    def _take(self, ids: Sequence[int], entries: Sequence[Logprob], finish_reason: Any, stop_reason: Any) -> RequestOutput:
+    def _take(
+        self, ids: Sequence[int], entries: Sequence[Logprob], finish_reason: str | None, stop_reason: StopReason
+    ) -> RequestOutput:
         """
         Take the ids of one step the long way, and the end if the engine gives one. Return the output of this step.
 
@@ -485,7 +490,7 @@ class RequestDecoder:
         both = stop + held if isinstance(held, str) else stop.encode() + held
         return both, f"{why}, after what may become a stop" if why else "it may become a stop"
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> PlainData:
         """
         Return the state of the request as a small dict of plain data, which JSON and msgpack can carry.
 

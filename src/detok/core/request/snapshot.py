@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ...turns.channels import ChannelDelta, SplitterState
+from ...turns.channels import ChannelDelta
+from ...turns.parsers import PARSER_KINDS
 from ...turns.segments import Event, Special, Text
 from ..decoding.automaton import Node, StreamMachine
-from ..snapshot import STREAM_KINDS, Kinds, unpack
+from ..snapshot import STREAM_KINDS, Kinds, Plain, unpack
 from .logprobs import TokenLogprob, TopLogprob
 from .options import RequestOptions
 from .stop_regex import RegexState
@@ -41,20 +42,20 @@ class RequestState(NamedTuple):
     end: End | None
     """None while the request is open."""
 
-    undecided: tuple[tuple[Any, ...], ...]
+    undecided: tuple[tuple[Plain, ...], ...]
     """Each undecided token: the state of the stream after it, and the other fields of `Undecided`."""
 
-    certain: tuple[Any, ...]
+    certain: tuple[Plain, ...]
     """The other arguments of `TokenSpans`: the certain text, and two places in it."""
 
     followers: tuple[tuple[str, Sequence[object]], ...]
     """For each follower: the name of its class, and its `plain`."""
 
-    collected: tuple[Any, ...]
+    collected: tuple[Plain, ...]
     """The outputs that are not due yet, as `OutputCollector.plain` gives them."""
 
 
-_VALUES = (ChannelDelta, SplitterState, End, Event, RequestState, Special, Text, TokenLogprob, TopLogprob)
+_VALUES = (*PARSER_KINDS, ChannelDelta, End, Event, RequestState, Special, Text, TokenLogprob, TopLogprob)
 KINDS: Kinds = {**STREAM_KINDS, **{kind.__name__: kind for kind in _VALUES}}
 
 

@@ -88,6 +88,8 @@ class Supervisor:
             WorkerError: A worker could not begin to listen where it should.
         """
         # Made once, for all workers; and what is here now is never garbage, so their collectors need not touch and copy it.
+        # Before anybody can ask: both would hold up an event loop.
+        self._decoder.warm()
         _ = self._decoder.fingerprint
         gc.collect()
         gc.freeze()
