@@ -8,7 +8,7 @@ what to do. Some are a built-in exception too: `OptionError` is a `ValueError`, 
 >>> raise OptionError(option="max_tokens", value=0, accepted="it is an integer of at least 1")
 Traceback (most recent call last):
     ...
-detok.errors.OptionError: max_tokens=0 is not possible; it is an integer of at least 1
+detok.errors.OptionError: max_tokens=0 is invalid; it is an integer of at least 1
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OptionError(UsageError, ValueError):
         self.option, self.value, self.accepted = option, value, accepted
 
     def __str__(self) -> str:
-        return f"{self.option}={self.value!r} is not possible; {self.accepted}"
+        return f"{self.option}={self.value!r} is invalid; {self.accepted}"
 
 
 class TokenTypeError(UsageError, TypeError):

@@ -133,12 +133,12 @@ def test_client_that_breaks_off_is_counted() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--engine", "x"], "engine='x' is not possible"),
+        (["--engine", "x"], "engine='x' is invalid"),
         (["--tokenizer", "/nowhere"], "/nowhere"),
         (["--config", "/nowhere.toml"], "cannot be read"),
         (["--engine-option", "rate"], "NAME=VALUE"),
-        (["--engine-option", "rates=5"], "rates=5 is not possible"),
-        (["--channels", "x"], "channels='x' is not possible"),
+        (["--engine-option", "rates=5"], "rates=5 is invalid"),
+        (["--channels", "x"], "channels='x' is invalid"),
     ],
 )
 def test_what_cannot_be_served_is_told(options: list[str], words: str) -> None:

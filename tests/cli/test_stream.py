@@ -399,9 +399,9 @@ def test_stream_by_a_strategy_stops_too() -> None:
         (["--stop", ""], "an empty stop"),
         (["--stop-regex", "("], "it is no pattern"),
         (["--stop-token-ids", "x"], "--stop-token-ids, line 1, column 1: 'x' is no token id"),
-        (["--max-tokens", "0"], "max_tokens=0 is not possible"),
-        (["--min-tokens", "2", "--max-tokens", "1"], "min_tokens=2 is not possible"),
-        (["--channels", "tv"], "channels='tv' is not possible; it is one of 'think'"),
+        (["--max-tokens", "0"], "max_tokens=0 is invalid"),
+        (["--min-tokens", "2", "--max-tokens", "1"], "min_tokens=2 is invalid"),
+        (["--channels", "tv"], "channels='tv' is invalid; it is one of 'think'"),
     ],
 )
 def test_stream_with_a_request_that_cannot_be_says_so(arguments: list[str], problem: str) -> None:

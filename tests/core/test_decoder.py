@@ -83,7 +83,7 @@ def test_request_takes_options_or_keywords() -> None:
     for request in (one.request(options=options), one.request(stop="b"), one.request(stop=["b"]), one.request(stop=("b",))):
         assert request.feed([0, 1]).text == "a "
         assert request._compiled is one.compile(options)
-    with pytest.raises(detok.OptionError, match="stop='b' is not possible; give options, or each by name, not both"):
+    with pytest.raises(detok.OptionError, match="stop='b' is invalid; give options, or each by name, not both"):
         one.request(options=options, stop="b")
     with pytest.raises(detok.OptionError, match=r"they are detok\.RequestOptions"):
         one.request(options={"stop": "b"})  # type: ignore[arg-type]  # the point

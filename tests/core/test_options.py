@@ -24,7 +24,7 @@ def test_every_combination_is_accepted_and_survives_as_plain_data() -> None:
 @pytest.mark.parametrize("value", [1, 0, None, "True", 1.0, [], {}])
 def test_value_that_is_equal_to_another_is_not_it(value: Any) -> None:
     """1 is no True here, so that options that are equal are written alike."""
-    with pytest.raises(detok.OptionError, match=r"skip_special_tokens=.* is not possible; it is one of True, False"):
+    with pytest.raises(detok.OptionError, match=r"skip_special_tokens=.* is invalid; it is one of True, False"):
         DecodeOptions(skip_special_tokens=value)
 
 

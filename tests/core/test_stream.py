@@ -207,7 +207,7 @@ def test_wrong_snapshot_is_refused(tokenizer: detok.Tokenizer, change: str) -> N
 )
 def test_impossible_option_names_field_and_value(tokenizer: detok.Tokenizer, option: str, value: Any) -> None:
     """The error names both and what is accepted."""
-    with pytest.raises(detok.OptionError, match=f"{option}={value!r} is not possible; it is one of "):
+    with pytest.raises(detok.OptionError, match=f"{option}={value!r} is invalid; it is one of "):
         tokenizer.stream(**{option: value})
 
 

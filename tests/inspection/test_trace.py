@@ -183,5 +183,5 @@ def test_trace_with_stops_that_do_not_come_gives_out_all_at_the_end() -> None:
 
 def test_trace_with_stops_and_a_strategy_is_refused() -> None:
     """A text that was cut cannot be compared with a whole one."""
-    with pytest.raises(detok.OptionError, match="strategy='window' is not possible"):
+    with pytest.raises(detok.OptionError, match="strategy='window' is invalid"):
         trace(EMBEDDED, [39], stops={"stop": "x"}, strategy="window")

@@ -68,9 +68,9 @@ def test_choice_among_named_templates() -> None:
 @pytest.mark.parametrize(
     ("templates", "asked", "words"),
     [
-        ({}, None, "chat_template=None is not possible; this tokenizer has no chat template; give one"),
+        ({}, None, "chat_template=None is invalid; this tokenizer has no chat template; give one"),
         ({"a": "", "b": ""}, None, "this tokenizer has several; name one of 'a', 'b'"),
-        ({"a": ""}, "c", "chat_template='c' is not possible; it is a Jinja template, or one of the tokenizer's own: 'a'"),
+        ({"a": ""}, "c", "chat_template='c' is invalid; it is a Jinja template, or one of the tokenizer's own: 'a'"),
         ({}, "c", "it has none"),
         ({}, 5, "it is a name or a Jinja template"),
     ],
@@ -205,7 +205,7 @@ def test_continued_field_that_is_no_text_is_refused(value: Any) -> None:
 @pytest.mark.parametrize("option", [{"add_generation_prompt": "no"}, {"continue_final_message": 1}, {"safe": "no"}])
 def test_switch_that_is_neither_on_nor_off_is_refused(option: dict[str, Any]) -> None:
     """A text would count as on."""
-    with pytest.raises(detok.OptionError, match=f"{next(iter(option))}=.* is not possible; it is True or False"):
+    with pytest.raises(detok.OptionError, match=f"{next(iter(option))}=.* is invalid; it is True or False"):
         rendered("x", **option)
 
 

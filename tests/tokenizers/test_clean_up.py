@@ -159,7 +159,7 @@ def test_damaged_configuration_is_named(name: str, content: str, tmp_path: Path)
 def test_impossible_tokens_of_a_configuration_are_named(config: dict[str, Any], tmp_path: Path) -> None:
     """The error names file and field, instead of adding a token that nobody meant."""
     folder = directory(tmp_path / "tokenizer", "BPE", **config)
-    with pytest.raises(detok.SourceError, match=rf"tokenizer_config\.json: {next(iter(config))} is not possible"):
+    with pytest.raises(detok.SourceError, match=rf"tokenizer_config\.json: {next(iter(config))} is invalid"):
         detok.load(folder)
 
 

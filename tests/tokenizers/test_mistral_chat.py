@@ -153,7 +153,7 @@ def test_sentencepiece_without_a_version_in_its_name_has_no_chats(tmp_path: Path
         (CHATS["one"], {"continue_final_message": True}, "messages[0].role is 'user'"),
         (CHATS["one"], {"continue_final_message": "content"}, "without a template it is True or False"),
         (CHATS["one"], {"documents": [{}]}, "the chats of this tokenizer have no template"),
-        (CHATS["one"], {"enable_thinking": True}, "enable_thinking=True is not possible; with mistral_common the options are"),
+        (CHATS["one"], {"enable_thinking": True}, "enable_thinking=True is invalid; with mistral_common the options are"),
         ([{"role": "usr", "content": "x"}], {}, "messages[0].role has the unknown role 'usr'"),
     ],
 )

@@ -282,7 +282,7 @@ BAD: Mapping[str, tuple[Mapping[str, str | bytes], str, str]] = {
     "a strange configuration": (
         {"vocab.txt": "[UNK]\n", "tokenizer_config.json": '{"added_tokens_decoder": [1]}'},
         "vocab.txt",
-        "added_tokens_decoder is not possible",
+        "added_tokens_decoder is invalid",
     ),
     "a strange special token": (
         {"vocab.txt": "[UNK]\n", "tokenizer_config.json": '{"cls_token": "$x"}'},

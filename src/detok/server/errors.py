@@ -74,7 +74,7 @@ def refusal_of(error: BaseException) -> Refused:
     Return what a client is told of an error. Of one that is a fault of the server it is told no more than that.
 
     >>> refusal_of(OptionError(option="n", value=0, accepted="it is at least 1")).as_dict()
-    {'error': {'message': 'n=0 is not possible; it is at least 1', 'type': 'invalid_request_error', 'param': 'n', 'code': None}}
+    {'error': {'message': 'n=0 is invalid; it is at least 1', 'type': 'invalid_request_error', 'param': 'n', 'code': None}}
     """
     match error:
         case Refused():

@@ -32,7 +32,7 @@ ERROR = {
 }
 
 REFUSALS = {
-    "400": "The body is not possible; `param` names the field.",
+    "400": "The body is invalid; `param` names the field.",
     "401": "There is no API key, or a wrong one.",
     "404": "There is no such model.",
     "413": "The body is too long.",

@@ -146,7 +146,7 @@ def _check(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _wrong(path: Path, name: str, accepted: str) -> SourceError:
-    return SourceError(path, found=f"{name} is not possible", accepted=accepted)
+    return SourceError(path, found=f"{name} is invalid", accepted=accepted)
 
 
 def _content(token: Any) -> str:

@@ -133,7 +133,7 @@ def named_templates(found: object, source: object) -> dict[str, str]:
         found = {one.get("name"): one.get("template") for one in found}
     if not isinstance(found, Mapping) or not all(isinstance(part, str) for pair in found.items() for part in pair):
         accepted = "it is a template, or a list of objects with name and template"
-        raise SourceError(source, found="chat_template is not possible", accepted=accepted)
+        raise SourceError(source, found="chat_template is invalid", accepted=accepted)
     return dict(found)
 
 

@@ -124,11 +124,11 @@ def test_snapshot_has_no_number_that_json_or_msgpack_lacks() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"logprobs": 5}, "logprobs=5 is not possible; it is a list"),
+        ({"logprobs": 5}, "logprobs=5 is invalid; it is a list"),
         ({"logprobs": [Logprob(-1.0, top=None)]}, r"logprobs\[0\].top=None"),  # type: ignore[arg-type]
         ({"logprobs": [10**400]}, r"logprobs\[0\]=1"),
         ({"logprobs": [Logprob(-1.0, rank="x")]}, r"logprobs\[0\].rank='x'"),  # type: ignore[arg-type]
-        ({"stop_reason": 1.5}, "stop_reason=1.5 is not possible; it is a string, a token id or None"),
+        ({"stop_reason": 1.5}, "stop_reason=1.5 is invalid; it is a string, a token id or None"),
         ({"stop_reason": True}, "stop_reason=True"),
     ],
 )
@@ -136,7 +136,7 @@ def test_odd_arguments_are_named(more: dict[str, Any], message: str) -> None:
     """Whatever stands there, the error is one of ours."""
     with pytest.raises(detok.OptionError, match=message):
         HALVES.request().feed([0], finish_reason="stop", **more)
-    with pytest.raises(detok.OptionError, match="options=5 is not possible"):
+    with pytest.raises(detok.OptionError, match="options=5 is invalid"):
         HALVES.request(options=5)  # type: ignore[arg-type]
 
 

@@ -224,31 +224,31 @@ def test_ids_may_come_in_any_container(words: detok.Tokenizer, ids: Any) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stop": [""]}, r"stop\[0\]='' is not possible; an empty stop"),
-        ({"stop": ["a", 5]}, r"stop\[1\]=5 is not possible; it is a string"),
-        ({"stop": b"a"}, "stop=b'a' is not possible; it is a string or a list of strings"),
-        ({"stop": 5}, "stop=5 is not possible"),
-        ({"stop_regex": [None]}, r"stop_regex\[0\]=None is not possible"),
-        ({"min_tokens": 5, "max_tokens": 4}, "min_tokens=5 is not possible; max_tokens is 4"),
-        ({"min_tokens": -1}, "min_tokens=-1 is not possible; it is an integer of at least 0"),
-        ({"min_tokens": True}, "min_tokens=True is not possible"),
-        ({"max_tokens": 0}, "max_tokens=0 is not possible"),
-        ({"stream_interval": 0}, "stream_interval=0 is not possible"),
-        ({"stream_interval": 1.5}, "stream_interval=1.5 is not possible"),
-        ({"output": "deltas"}, "output='deltas' is not possible; it is one of 'delta', 'cumulative', 'final'"),
-        ({"after_stop": "drop"}, "after_stop='drop' is not possible"),
-        ({"after_finish": 1}, "after_finish=1 is not possible"),
-        ({"ignore_eos": 1}, "ignore_eos=1 is not possible; it is one of True, False"),
-        ({"segments": "yes"}, "segments='yes' is not possible"),
-        ({"channels": "thinking"}, "channels='thinking' is not possible; it is one of 'think', 'hermes'"),
-        ({"detokenize": False, "stop": "a"}, r"stop=\('a',\) is not possible; with detokenize=False there is no text"),
-        ({"detokenize": False, "segments": True}, "segments=True is not possible; with detokenize=False"),
-        ({"stop_regex_timeout": 0}, "stop_regex_timeout=0 is not possible"),
-        ({"stop_regex_timeout": float("nan")}, "stop_regex_timeout=nan is not possible"),
-        ({"stops": ["a"]}, r"stops=\['a'\] is not possible; a request has no such option; did you mean 'stop'\?"),
-        ({"xyzzy": 1}, "xyzzy=1 is not possible; a request has no such option; there are skip_special_tokens"),
-        ({"skip_special_tokens": None}, "skip_special_tokens=None is not possible"),
-        ({"strategy": "window"}, r"strategy='window' is not possible; .*detok\.inspection\.strategies"),
+        ({"stop": [""]}, r"stop\[0\]='' is invalid; an empty stop"),
+        ({"stop": ["a", 5]}, r"stop\[1\]=5 is invalid; it is a string"),
+        ({"stop": b"a"}, "stop=b'a' is invalid; it is a string or a list of strings"),
+        ({"stop": 5}, "stop=5 is invalid"),
+        ({"stop_regex": [None]}, r"stop_regex\[0\]=None is invalid"),
+        ({"min_tokens": 5, "max_tokens": 4}, "min_tokens=5 is invalid; max_tokens is 4"),
+        ({"min_tokens": -1}, "min_tokens=-1 is invalid; it is an integer of at least 0"),
+        ({"min_tokens": True}, "min_tokens=True is invalid"),
+        ({"max_tokens": 0}, "max_tokens=0 is invalid"),
+        ({"stream_interval": 0}, "stream_interval=0 is invalid"),
+        ({"stream_interval": 1.5}, "stream_interval=1.5 is invalid"),
+        ({"output": "deltas"}, "output='deltas' is invalid; it is one of 'delta', 'cumulative', 'final'"),
+        ({"after_stop": "drop"}, "after_stop='drop' is invalid"),
+        ({"after_finish": 1}, "after_finish=1 is invalid"),
+        ({"ignore_eos": 1}, "ignore_eos=1 is invalid; it is one of True, False"),
+        ({"segments": "yes"}, "segments='yes' is invalid"),
+        ({"channels": "thinking"}, "channels='thinking' is invalid; it is one of 'think', 'hermes'"),
+        ({"detokenize": False, "stop": "a"}, r"stop=\('a',\) is invalid; with detokenize=False there is no text"),
+        ({"detokenize": False, "segments": True}, "segments=True is invalid; with detokenize=False"),
+        ({"stop_regex_timeout": 0}, "stop_regex_timeout=0 is invalid"),
+        ({"stop_regex_timeout": float("nan")}, "stop_regex_timeout=nan is invalid"),
+        ({"stops": ["a"]}, r"stops=\['a'\] is invalid; a request has no such option; did you mean 'stop'\?"),
+        ({"xyzzy": 1}, "xyzzy=1 is invalid; a request has no such option; there are skip_special_tokens"),
+        ({"skip_special_tokens": None}, "skip_special_tokens=None is invalid"),
+        ({"strategy": "window"}, r"strategy='window' is invalid; .*detok\.inspection\.strategies"),
     ],
 )
 def test_impossible_options_are_named(words: detok.Tokenizer, options: dict[str, Any], message: str) -> None:
@@ -264,7 +264,7 @@ def test_ids_among_options_are_checked(words: detok.Tokenizer) -> None:
     with pytest.raises(detok.TokenTypeError, match="eos_token_ids is the str"):
         words.request(eos_token_ids="0")
     assert words.request(stop_token_ids=np.array([3])).feed([2, 3]).stop_reason == 3
-    with pytest.raises(detok.OptionError, match="stop='a' is not possible; give options, or each by name"):
+    with pytest.raises(detok.OptionError, match="stop='a' is invalid; give options, or each by name"):
         words.request(options=detok.RequestOptions(), stop="a")
 
 
@@ -272,11 +272,11 @@ def test_ids_among_options_are_checked(words: detok.Tokenizer) -> None:
     ("ids", "more", "error", "message"),
     [
         ([3, 2], {"logprobs": [-1.0]}, detok.OptionError, "there are 1 for 2 token ids"),
-        ([3], {"logprobs": ["x"]}, detok.OptionError, r"logprobs\[0\]='x' is not possible"),
+        ([3], {"logprobs": ["x"]}, detok.OptionError, r"logprobs\[0\]='x' is invalid"),
         ([3], {"logprobs": [detok.Logprob(-1.0, 1, [(1,)])]}, detok.OptionError, r"logprobs\[0\].top\[0\]=\(1,\)"),  # type: ignore[list-item]
         ([3], {"logprobs": [detok.Logprob(-1.0, 1, [("1", 2.0)])]}, detok.TokenTypeError, r"logprobs\[0\].top\[0\] is the str"),  # type: ignore[list-item]
         ([3], {"logprobs": [detok.Logprob("?")]}, detok.OptionError, r"logprobs\[0\].logprob='\?'"),  # type: ignore[arg-type]
-        ([3], {"finish_reason": "eos"}, detok.OptionError, "finish_reason='eos' is not possible"),
+        ([3], {"finish_reason": "eos"}, detok.OptionError, "finish_reason='eos' is invalid"),
         ([3, "2"], {}, detok.TokenTypeError, r"token_ids\[1\] is the str '2'"),
         ([True], {}, detok.TokenTypeError, r"token_ids\[0\] is the bool"),
         ("32", {}, detok.TokenTypeError, "a list of token ids is expected"),

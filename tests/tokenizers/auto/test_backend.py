@@ -182,8 +182,8 @@ def test_rules_need_no_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ({"config": [1]}, "config.json: is no JSON object"),
         ({"added_tokens": {"<y>": "x"}}, "added_tokens.json: is no object of ids"),
-        ({"tokenizer_config": {"model_specific_special_tokens": ["<x>"]}}, "model_specific_special_tokens is not possible"),
-        ({"special_tokens_map": {"eos_token": 5}}, r"special_tokens_map.json: eos_token is not possible"),
+        ({"tokenizer_config": {"model_specific_special_tokens": ["<x>"]}}, "model_specific_special_tokens is invalid"),
+        ({"special_tokens_map": {"eos_token": 5}}, r"special_tokens_map.json: eos_token is invalid"),
     ],
 )
 def test_damaged_file_is_named(files: dict[str, Any], said: str, tmp_path: Path) -> None:
