@@ -194,7 +194,7 @@ class Decoder:
                 fingerprint=lambda: self.fingerprint,
                 places=self._places,
             )
-            self._stop_text += sum(map(len, (*options.stop, *options.stop_regex)))
+            self._stop_text += sum(map(len, (*(options.stop or ()), *(options.stop_regex or ()))))
             if len(self._compiled) >= MAX_OPTIONS or self._stop_text > MAX_STOP_TEXT:
                 self._compiled.clear()
                 self._stop_text = 0

@@ -50,7 +50,7 @@ class DecodeOptions:
     clean_up_tokenization_spaces: bool | None = None
     """
     True, False: remove spaces before punctuation and contractions, or not. None: as the tokenizer's configuration says, by the
-    rules of the installed transformers.
+    rules of transformers 5.24, whatever version is installed.
     """
 
     unknown_ids: UnknownIds = "skip"

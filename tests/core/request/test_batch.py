@@ -517,3 +517,31 @@ def test_row_that_is_refused_is_an_error_even_if_its_end_fails() -> None:
     (output,) = batch.step([refused])
     assert isinstance(output.error, detok.TokenTypeError)
     assert (output.text, output.finish_reason, len(batch)) == ("", "error", 0)
+
+
+@pytest.mark.parametrize("row", [("a", [39]), ("a", [39], None, None), {"request_id": "a"}, None, 5, "abcdef"], ids=str)
+def test_what_is_no_row_fails_alone(row: Any) -> None:
+    """Nothing of it is taken, and the rows beside it give what they give; before, it ended the step and their text was lost."""
+    batch = detok.BatchDecoder(EMBEDDED)
+    batch.open("a")
+    batch.open("b")
+    (token_id,) = usual("x")
+    first, bad, last = batch.step([("a", [token_id], None, None, None), row, ("b", [token_id], None, None, None)])
+    assert (first.text, last.text, bad.finish_reason) == ("x", "x", "error")
+    assert "five fields: request id, token ids, logprobs, finish reason, stop reason" in str(bad.error)
+    assert batch.close("a").tokens_kept == 1
+
+
+def test_row_in_another_order_says_what_belongs_where() -> None:
+    """A finish reason in the place of logprobs is a str, whose characters are no logprobs."""
+    batch = detok.BatchDecoder(EMBEDDED)
+    batch.open("a")
+    (output,) = batch.step([("a", usual("x"), "length", None, None)])
+    assert "a finish reason is the argument after it" in str(output.error)
+
+
+def test_none_is_no_stop() -> None:
+    """It is the default of vLLM's SamplingParams, which adapters hand on as it is."""
+    options = detok.RequestOptions(stop=None, stop_regex=None, stop_token_ids=None)
+    assert options == detok.RequestOptions()
+    assert EMBEDDED.request(stop=None).feed(usual("x")).text == "x"

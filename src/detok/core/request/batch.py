@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple, Protocol, SupportsIndex
 
-from ...errors import DetokError, DuplicateRequest, RequestFinished, UnknownRequest
+from ...errors import DetokError, DuplicateRequest, OptionError, RequestFinished, UnknownRequest
 from .ends import FinishReason
 from .logprobs import Logprob
 from .options import RequestOptions
@@ -107,7 +107,12 @@ class BatchDecoder:
         requests = self._requests
         outputs: list[RequestOutput] = []
         add = outputs.append
-        for request_id, token_ids, logprobs, finish_reason, stop_reason in rows:
+        for row in rows:
+            try:
+                request_id, token_ids, logprobs, finish_reason, _ = row
+            except (TypeError, ValueError):
+                add(self._refused(row))
+                continue
             if logprobs is None and finish_reason is None and type(token_ids) is list:
                 # The usual row, as in `RequestDecoder.feed`. The `try` covers only the look-ups, so that an error after a change
                 # of state is never taken for an unusual row, whose tokens would then count twice.
@@ -124,8 +129,13 @@ class BatchDecoder:
                         request._moves = move[1]
                         add(move[0] if request._gives_at_once else NOT_DUE)
                         continue
-            add(self._row((request_id, token_ids, logprobs, finish_reason, stop_reason)))
+            add(self._row(row))
         return outputs
+
+    def _refused(self, row: object) -> RequestOutput:
+        """Refuse what is no row. Nothing of it is taken, and no request ends, as nobody knows which one was meant."""
+        accepted = "it has five fields: request id, token ids, logprobs, finish reason, stop reason"
+        return RequestOutput.failed(OptionError(option="row", value=row, accepted=accepted))
 
     def _row(self, row: RowFields) -> RequestOutput:
         """Take any row, and return its output."""

@@ -58,13 +58,13 @@ class CompiledRequest:
         self._fingerprint = fingerprint
         self._decoding = options.decoding
         self.machine = machine(self._decoding)
-        texts, patterns = tuple(options.stop), tuple(options.stop_regex)
+        texts, patterns = tuple(options.stop or ()), tuple(options.stop_regex or ())
         self.search: StopSearch | None = None
         if texts or patterns:
             holds = not options.include_stop_str_in_output
             self.search = StopSearch(texts, patterns, options.stop_regex_timeout, holds=holds)
         self.search_start = NO_SEARCH if self.search is None else self.search.start
-        self.stop_ids = frozenset(options.stop_token_ids)
+        self.stop_ids = frozenset(options.stop_token_ids or ())
         eos = eos_token_ids if options.eos_token_ids is None else options.eos_token_ids
         self.ends = self.stop_ids if options.ignore_eos else self.stop_ids.union(eos)
         """The ids that end a request."""

@@ -83,7 +83,10 @@ def as_logprobs(values: Iterable[object], tokens: int) -> list[Logprob]:
         OptionError: There are more or fewer values than tokens, or a value is of another type.
         TokenTypeError: The id of an alternative is not an integer.
     """
-    given = _listed(values, "logprobs", "it is a list, with one for each token id")
+    expected = "give a list with a number, None or detok.Logprob for each token id; a finish reason is the argument after it"
+    if isinstance(values, (str, bytes)):
+        raise OptionError(option="logprobs", value=values, accepted=expected)
+    given = _listed(values, "logprobs", expected)
     if len(given) != tokens:
         raise OptionError(option="logprobs", value=given, accepted=f"there are {len(given)} for {tokens} token ids")
     return [_as_logprob(value, f"logprobs[{position}]") for position, value in enumerate(given)]

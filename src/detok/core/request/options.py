@@ -38,14 +38,14 @@ class RequestOptions(DecodeOptions):
 
     OF: ClassVar[str] = "a request"
 
-    stop: str | Iterable[str] = ()
+    stop: str | Iterable[str] | None = ()
     """
     The text ends before the first of these strings that completes in it, as if it came one character at a time. Of two that
     complete at one character, the first in the list counts. Any number of literal strings, 1 to 4,096 characters each; one may
     come in one token or over many.
     """
 
-    stop_regex: str | Iterable[str] = ()
+    stop_regex: str | Iterable[str] | None = ()
     """
     The same for patterns of the library ``regex``. A match ends the text as soon as it is one: ``a+`` stops at the first "a". A
     match has at most 1,024 characters.
@@ -54,7 +54,7 @@ class RequestOptions(DecodeOptions):
     stop_regex_timeout: float = 0.1
     """Maximum seconds of one search for one pattern. A longer one raises `StopRegexTimeout`."""
 
-    stop_token_ids: Iterable[int] = ()
+    stop_token_ids: Iterable[int] | None = ()
     """The text ends before the first of these ids, special or not. The id itself is kept in `RequestOutput.token_ids`."""
 
     eos_token_ids: Iterable[int] | None = None
@@ -101,7 +101,9 @@ class RequestOptions(DecodeOptions):
         DecodeOptions.__post_init__(self)
         self._set("stop", _texts("stop", self.stop))
         self._set("stop_regex", _texts("stop_regex", self.stop_regex))
-        self._set("stop_token_ids", tuple(as_ids(self.stop_token_ids, where="stop_token_ids")))
+        # None is the default of vLLM and OpenAI.
+        stop_ids = () if self.stop_token_ids is None else self.stop_token_ids
+        self._set("stop_token_ids", tuple(as_ids(stop_ids, where="stop_token_ids")))
         if self.eos_token_ids is not None:
             self._set("eos_token_ids", tuple(as_ids(self.eos_token_ids, where="eos_token_ids")))
         self._set("channels", turn_format(self.channels))
@@ -145,6 +147,7 @@ class RequestOptions(DecodeOptions):
 def _texts(option: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = (value,)
+    value = () if value is None else value
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         _refuse(option, value, "it is a string or a list of strings")
     texts: tuple[object, ...] = tuple(value)
