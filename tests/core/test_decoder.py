@@ -56,9 +56,7 @@ def test_unknown_keyword_of_a_stream_is_refused() -> None:
     "kind",
     [
         SizedPieces,
-        pytest.param(
-            Pieces, marks=pytest.mark.xfail(reason="a vocabulary without a length gets an empty table, and nothing is warmed")
-        ),
+        Pieces,
     ],
 )
 def test_warm_table_asks_no_more(kind: type[Pieces]) -> None:

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from ..core.request.ends import FinishReason
 from ..core.request.output import RequestOutput
-from ..core.request.request import FinishReason, RequestDecoder
+from ..core.request.request import RequestDecoder
 from ..data import sample, sample_names
 from ..errors import OptionError, UnknownTokenId, UsageError
 from ..inspection.strategies import by_strategy

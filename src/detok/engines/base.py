@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..core.request.ends import FinishReason
 from ..core.request.logprobs import Logprob
-from ..core.request.request import FinishReason
 
 __all__ = ["Engine", "EngineOutput", "EngineRequest"]
 

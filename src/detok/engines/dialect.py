@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from ..core.request.request import FinishReason
+from ..core.request.ends import FinishReason
 from .base import EngineOutput, EngineRequest
 from .events import Answer
 

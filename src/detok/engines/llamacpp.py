@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from ..core.request.ends import FinishReason
 from ..core.request.logprobs import Logprob
-from ..core.request.request import FinishReason
 from ..errors import OptionError
 from .base import EngineOutput, EngineRequest
 from .dialect import Body, Id

@@ -10,8 +10,8 @@ from itertools import cycle, islice
 from typing import Any
 
 from ..core.options import check_at_least
+from ..core.request.ends import FinishReason
 from ..core.request.logprobs import Logprob
-from ..core.request.request import FinishReason
 from ..errors import DuplicateRequest, EngineError, OptionError
 from .base import EngineOutput, EngineRequest
 from .sampling import sampling_of

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ..core.request.batch import BatchDecoder
+from ..core.request.ends import FinishReason
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
-from ..core.request.request import FinishReason
 from ..errors import DetokError, UnknownRequest
 from ..tokenizers import Tokenizer
 from ..tokenizers.reading import library

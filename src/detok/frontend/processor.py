@@ -10,9 +10,9 @@ from typing import Any, SupportsIndex
 from uuid import uuid4
 
 from ..core.options import check_at_least
+from ..core.request.ends import FinishReason
 from ..core.request.options import RequestOptions
 from ..core.request.output import RequestOutput
-from ..core.request.request import FinishReason
 from ..engines.base import Engine, EngineOutput, EngineRequest
 from ..errors import EngineError
 from ..ids import as_ids

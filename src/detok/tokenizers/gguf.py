@@ -88,6 +88,9 @@ class GGUFVocabulary:
             self._pieces[token_id] = piece
         return piece
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def ids(self) -> Iterable[int]:
         """All ids; there are no holes."""
         return range(len(self._entries))

@@ -54,7 +54,8 @@ class HuggingFaceVocabulary:
         self._pieces: dict[int, Piece] = {}
         """Of added tokens that were met: whether they are special is asked of the library once."""
         # The library's own count with added tokens takes 2 ms where there are thousands of them.
-        self._size = max([tokenizer.get_vocab_size(with_added_tokens=False), *(token_id + 1 for token_id in self._added)])
+        size = tokenizer.get_vocab_size(with_added_tokens=False)
+        self._size = size + sum(token_id >= size for token_id in self._added)
 
     def __len__(self) -> int:
         return self._size

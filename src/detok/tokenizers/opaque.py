@@ -65,6 +65,9 @@ class TokenVocabulary:
                 self._pieces[token_id] = piece
         return piece
 
+    def __len__(self) -> int:
+        return len(self.tokens)
+
     def ids(self) -> Iterable[int]:
         """All ids, ascending."""
         return sorted(self.tokens)

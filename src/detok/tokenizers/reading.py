@@ -57,6 +57,9 @@ class ByteVocabulary:
         data = self._tokens.get(token_id)
         return None if data is None else byte_piece(data)
 
+    def __len__(self) -> int:
+        return len(self._tokens) + len(self._added.keys() - self._tokens.keys())
+
     def ids(self) -> Iterable[int]:
         """All ids, ascending."""
         return sorted({*self._tokens, *self._added})

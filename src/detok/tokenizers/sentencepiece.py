@@ -57,6 +57,9 @@ class SentencePieceVocabulary:
             return Piece(text, data=bytes([byte_of(text) or 0]))
         return Piece(self.unknown_text if token_id == self.unknown else text)
 
+    def __len__(self) -> int:
+        return len(self._every)
+
     def ids(self) -> Iterable[int]:
         """All ids, ascending."""
         return self._every

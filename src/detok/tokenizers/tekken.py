@@ -55,6 +55,9 @@ class TekkenizerVocabulary:
             return _special(self._tekkenizer.id_to_piece(token_id))
         return byte_piece(self._tekkenizer.id_to_byte_piece(token_id))
 
+    def __len__(self) -> int:
+        return int(self._tekkenizer.n_words)
+
     def ids(self) -> Iterable[int]:
         """All ids, ascending."""
         return range(self._tekkenizer.n_words)

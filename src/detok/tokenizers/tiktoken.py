@@ -56,6 +56,9 @@ class EncodingVocabulary:
             return Piece(data.decode(), special=True, added=True, data=data)
         return byte_piece(data)
 
+    def __len__(self) -> int:
+        return int(self._encoding.n_vocab)
+
     def ids(self) -> Iterable[int]:
         """All ids, ascending."""
         return [token_id for token_id in range(self._encoding.max_token_value + 1) if _has(self._encoding, token_id)]

@@ -190,6 +190,8 @@ class Automaton(StreamMachine):
     def warm(self) -> None:
         """Fill the list of the idle node, so that no stream meets an id for the first time."""
         texts, ordinary, alone = self.home.texts, self._ordinary, self.rules.alone
+        if not texts:  # a vocabulary that does not say how many ids it has
+            _grow(texts, max([one for one in self.rules.vocabulary.ids() if one < MAX_LISTED_ID], default=0))
         for token_id in range(2, len(texts)):
             token = ordinary(token_id)
             if token is not None:

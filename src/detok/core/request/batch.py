@@ -6,10 +6,11 @@ from collections.abc import Hashable, Iterable
 from typing import NamedTuple, Protocol, SupportsIndex
 
 from ...errors import DetokError, DuplicateRequest, RequestFinished, UnknownRequest
+from .ends import FinishReason
 from .logprobs import Logprob
 from .options import RequestOptions
 from .output import NOT_DUE, RequestOutput
-from .request import FinishReason, RequestDecoder
+from .request import RequestDecoder
 
 
 class Row(NamedTuple):

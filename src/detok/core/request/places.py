@@ -98,8 +98,6 @@ class Places:
                 return None
             out, candidate = known
         there = self.at(after, candidate, place.ends)
-        if there is NOWHERE:
-            return None
         self._spend()
         move = (SharedOutput(out, token_id), there.moves, there, text, len(out))
         place.moves[token_id] = move

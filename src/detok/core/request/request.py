@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Literal, NoReturn, SupportsIndex, get_args
+from typing import NoReturn, SupportsIndex
 
-from ...errors import OptionError, RequestFinished, TokenTypeError
-from ...ids import as_id, as_ids
+from ...errors import OptionError, RequestFinished
+from ...ids import as_ids
 from ..decoding.automaton import Node
-from ..options import PlainData, check_choice
+from ..options import PlainData
 from ..snapshot import pack
 from .compiled import CompiledRequest
+from .ends import FinishReason, StopReason, as_end
 from .followers import NO_LOGPROB, LogprobCollector
 from .logprobs import Logprob, as_logprobs
 from .output import NOT_DUE, OutputCollector, RequestOutput, merged
@@ -32,27 +33,11 @@ from .places import NOWHERE, Move
 from .snapshot import KINDS, End, RequestState, node_of, plain_node
 from .spans import TokenSpans, Undecided, common_length, held_text
 
-FinishReason = Literal["stop", "length", "abort", "error"]
-StopReason = str | int | None
 Ids = Iterable[SupportsIndex]
 Logprobs = Iterable[Logprob | float | None] | None
 
 # Maximum moves that are kept before the rest of the state catches up, so that memory is bounded (law 8).
 MAX_RECENT = 256
-
-
-def as_end(finish_reason: str | None, stop_reason: str | SupportsIndex | None) -> tuple[str | None, str | int | None]:
-    """Check the end that an engine gives, and return it with the stop as a string or a plain int. Raises `OptionError`."""
-    if finish_reason is None and stop_reason is None:
-        return None, None
-    check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
-    if stop_reason is None or isinstance(stop_reason, str):
-        return finish_reason, stop_reason
-    try:
-        return finish_reason, as_id(stop_reason)
-    except TokenTypeError:
-        accepted = "it is a string, a token id or None"
-        raise OptionError(option="stop_reason", value=stop_reason, accepted=accepted) from None
 
 
 class RequestDecoder:
@@ -115,8 +100,7 @@ class RequestDecoder:
     def _stand(self) -> None:
         """Find the place of this request, and the number of usual tokens that may be looked up from there."""
         compiled = self._compiled
-        self._place = NOWHERE
-        self._room = 0
+        self._place, self._room = NOWHERE, 0
         if compiled.is_plain and not self._followers and self._end is None and self._count >= compiled.options.min_tokens:
             self._place = compiled.places.at(self._node, self._search.candidate, compiled.ends)
             self._room = MAX_RECENT
@@ -270,8 +254,8 @@ class RequestDecoder:
         if begin:
             self._spans.clear()
         for _, _, place, certain, _ in moves[begin:]:
-            if place.node is not None:
-                self._spans.add(place.node, certain)
+            assert place.node is not None
+            self._spans.add(place.node, certain)
 
     def _entries(self, ids: Sequence[int], logprobs: Logprobs) -> Sequence[Logprob]:
         """Return a logprob for each id. Refuse logprobs that are given in some steps only."""
@@ -298,11 +282,10 @@ class RequestDecoder:
         """
         compiled = self._compiled
         texts = []
-        last = len(ids) - 1
         for index, token_id in enumerate(ids):
             for follower in self._followers:
                 follower.step(self._node, token_id, entries[index])
-            said = index == last and finish_reason == "stop" and compiled.ended_by(token_id, stop_reason)
+            said = index == len(ids) - 1 and finish_reason == "stop" and compiled.ended_by(token_id, stop_reason)
             if said or (token_id in compiled.ends and self._count >= compiled.options.min_tokens):
                 texts.append(self._take_end(token_id, stop_reason if said else None))
             else:
@@ -383,14 +366,11 @@ class RequestDecoder:
             return text
         out, self._search, found = search.scan(self._search, text, self._silent(text))
         if found is not None:
-            kept = self._count
-            if self._spans:
-                cut = self._spans.cut(self._spans.first_with(found.after + shown))
-                kept -= cut
-                if self._compiled.options.after_stop == "cut":
-                    for follower in self._followers:
-                        follower.drop(cut)
-            self._stop("stop", found.reason, kept)
+            cut = self._spans.cut(self._spans.first_with(found.after + shown)) if self._spans else 0
+            if self._compiled.options.after_stop == "cut":
+                for follower in self._followers:
+                    follower.drop(cut)
+            self._stop("stop", found.reason, self._count - cut)
         return out
 
     def _silent(self, text: str) -> int:
@@ -512,13 +492,13 @@ class RequestDecoder:
     @classmethod
     def restored(cls, compiled: CompiledRequest, state: RequestState) -> RequestDecoder:
         """Return a request with this state, from a snapshot."""
-        machine = compiled.machine
-        request = cls(compiled, node_of(machine, state.node))
+        request = cls(compiled, node_of(compiled.machine, state.node))
         if compiled.search is not None:
             request._search = compiled.search.state(*state.search)
         request._count, request._given, request._end = state.tokens, state.characters, state.end
         tokens = tuple(
-            Undecided(None if plain is None else node_of(machine, plain), *lengths) for plain, *lengths in state.undecided
+            Undecided(None if plain is None else node_of(compiled.machine, plain), *lengths)
+            for plain, *lengths in state.undecided
         )
         request._spans = TokenSpans(tokens, *state.certain)
         request._followers = tuple(compiled.follower(name, plain) for name, plain in state.followers)

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterable, Sequence, Sized
 from contextlib import suppress
 from typing import Any, SupportsIndex
 
+from ...core.request.ends import as_end
 from ...core.request.logprobs import as_logprobs
 from ...core.request.options import RequestOptions
 from ...core.request.output import RequestOutput
-from ...core.request.request import as_end
 from ...errors import DuplicateRequest, OptionError, UnknownRequest
 from ...ids import as_ids
 from .kept import Pace, Stream, Ticket
