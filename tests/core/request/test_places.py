@@ -76,7 +76,8 @@ def test_node_that_remembers_nothing_is_no_place() -> None:
 def test_requests_share_a_place_if_their_options_agree() -> None:
     """In the text, the stop strings and the ids that end them."""
     places = Places()
-    place = places.at(MACHINE.home, SEARCH.start.candidate, ENDS)
+    # Made here, since `stop_strings` keeps an automaton for a while only.
+    place = places.at(MACHINE.home, StopSearch(("END",), (), 0.1, holds=True).start.candidate, ENDS)
     again = StopSearch(("END",), (), 5.0, holds=True)
     assert places.at(MACHINE.home, again.start.candidate, frozenset([EOS])) is place
     other = StopSearch(("END",), (), 0.1, holds=False)

@@ -119,7 +119,7 @@ class StreamMachine:
 
         Raises:
             StreamFinished: It is the node after the end.
-            UnknownTokenId: The id has no piece, and the options ask to be told.
+            UnknownTokenId: The id has no piece (with ``unknown_ids="error"``).
         """
         if node is self.finished:
             raise StreamFinished
@@ -152,13 +152,14 @@ class Automaton(StreamMachine):
         self.rules = pipeline
         self._ordinary = ordinary_token(pipeline.vocabulary)
         self.questions = 0
-        """How often the pipeline was asked: a count of work, which tests look at."""
-        # Made at once in the right size: growing lists of 150,000 entries by doubling took half of a new tokenizer's first text.
+        """Number of times that the pipeline was asked. Tests bound the work by it."""
+        # Allocated in full size: growing lists of 150,000 entries by doubling took half the time of a tokenizer's first text.
         texts = blank_texts(pipeline.vocabulary)
         self._nodes: dict[State, Node] = {}
         self._moves_left = MAX_MOVES
         self._after_last_id: dict[int, Node] = {}
         self._seen: set[int] = set()
+        # `home` is the same node as `idle`, typed as a node: `idle` is None in machines that have none.
         self.home = self.idle = self._nodes[pipeline.idle] = Node(self, pipeline.idle, texts, {})
         """The idle node: an automaton always has one."""
         self.start = self.node(pipeline.start)
@@ -168,7 +169,7 @@ class Automaton(StreamMachine):
         if node is self.home and 1 < token_id < len(texts) and token_id not in node.moves:
             text = texts[token_id]
             if text is None:
-                # An id that nobody met: nearly all are whole characters, which takes no states to see.
+                # The first occurrence of an id. Nearly all are whole characters, and to see that takes no states.
                 token = self._ordinary(token_id)
                 if token is not None:
                     text = texts[token_id] = self.rules.alone(token)

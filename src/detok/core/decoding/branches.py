@@ -47,6 +47,7 @@ def agree(one: Branch, two: Branch) -> tuple[str, Branch, Branch]:
     agreed = ""
     while one.ahead and two.ahead:
         first, second = one.ahead[0], two.ahead[0]
+        # Once two branches differ, they differ for good: without this look each call would compare all that is ahead.
         if first[one.out] != second[two.out]:
             break
         length = min(len(first) - one.out, len(second) - two.out)

@@ -150,6 +150,7 @@ class _Table:
 def _compile(rules: Sequence[CharRule]) -> _Table:
     alphabet = frozenset[str]().union(*(rule.alphabet for rule in rules))
     writes = frozenset[str]().union(*(rule.writes for rule in rules))
+    # From the end of Unicode, where no rule of a real decoder looks, so that the search ends at once.
     other = next(chr(code) for code in range(0x10FFFF, 0, -1) if chr(code) not in alphabet | writes)
     rows, ends = _explore(rules, [*sorted(alphabet), other])
     moves, ends = _merge(*_hasten(rows, ends))

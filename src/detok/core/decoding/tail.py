@@ -55,6 +55,7 @@ class Tail:
 
     def expect(self, cursor: Cursor, pending: bytes) -> tuple[str, Cursor]:
         """Return the text that is certain if the next character begins with the bytes ``pending`` or is U+FFFD; and a cursor."""
+        # With several stages the text of one would have to be fed to the next, to find out what is certain: too rare to pay.
         if not pending or len(self._stages) != 1:
             return "", cursor
         certain = self._stages[0].expect(cursor.states[0], pending)

@@ -1,4 +1,4 @@
-"""How a request ends, as an engine says it."""
+"""How a request ends: the reasons, as vLLM names them, and the check of those that an engine gives."""
 
 from __future__ import annotations
 

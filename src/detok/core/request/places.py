@@ -67,6 +67,7 @@ class Places:
 
     def at(self, node: Node, candidate: Candidate | None, ends: frozenset[int]) -> Place:
         """Return the place of these three, a new one if there is none; `NOWHERE` if the node remembers nothing."""
+        # Such a node is a new object each time, so nobody would find its place again.
         if node.moves is NO_MOVES:
             return NOWHERE
         place = self._places.get((node, candidate, ends))

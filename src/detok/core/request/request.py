@@ -104,6 +104,7 @@ class RequestDecoder:
         if compiled.is_plain and not self._followers and self._end is None and self._count >= compiled.options.min_tokens:
             self._place = compiled.places.at(self._node, self._search.candidate, compiled.ends)
             self._room = MAX_RECENT
+            # The token that reaches `max_tokens`, and the one after which an output is due, take the long way: they do more.
             if compiled.options.max_tokens is not None:
                 self._room = min(self._room, compiled.options.max_tokens - 1 - self._count)
             if not self._gives_at_once:
@@ -246,6 +247,7 @@ class RequestDecoder:
 
     def _add_spans(self, moves: Sequence[Move]) -> None:
         """Add the last of the recent tokens to the spans: those after the stream was idle, whose spans are undecided."""
+        # At the idle node all spans before are decided, so only the tokens after the last idle place are of interest.
         begin = len(moves)
         while begin and not moves[begin - 1][2].is_idle:
             begin -= 1

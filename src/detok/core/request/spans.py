@@ -189,6 +189,7 @@ class TokenSpans:
 
     def _drop(self, count: int) -> None:
         del self._tokens[:count]
+        # Each token is compared with the text from where it was certain, and spans are counted from `_done`: keep both.
         needed = min(self._done, self._tokens[0].certain) if self._tokens else self._done
         self._text = self._text[needed - self._begin :]
         self._begin = needed

@@ -104,6 +104,7 @@ class StopSearch:
         for pattern, at in zip(self.patterns, states, strict=True):
             at, match = pattern.scan(at, text, counts=counts)
             after.append(at)
+            # Less, not less or equal: of two that complete at one character a string goes before a pattern.
             if match is not None and (first is None or match.end < first.end):
                 first = match
         return candidate, tuple(after), first
