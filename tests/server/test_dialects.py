@@ -169,7 +169,8 @@ def _check_prompt() -> None:
 
 def test_events_of_responses_are_numbered_and_name_what_they_say(url: str, responses: Any) -> None:
     """As OpenAI's own, from created to completed; what opens is closed."""
-    events = list(responses.create(model="agent", input="Hi", stream=True))
+    tools = [{"type": "function", "name": name, "parameters": PARAMETERS, "strict": False} for name in RESULTS]
+    events = list(responses.create(model="agent", input="Hi", stream=True, tools=tools))
     assert [event.sequence_number for event in events] == list(range(len(events)))
     types = [event.type for event in events]
     assert types[:2] == ["response.created", "response.in_progress"]
@@ -182,7 +183,9 @@ def test_events_of_responses_are_numbered_and_name_what_they_say(url: str, respo
 
 def test_events_of_messages_are_anthropics(messages: Any) -> None:
     """In their order."""
-    events = list(messages.create(model="agent", max_tokens=200, messages=[{"role": "user", "content": "Hi"}], stream=True))
+    tools: Any = [{"name": name, "description": "x", "input_schema": PARAMETERS} for name in RESULTS]
+    asked: Any = [{"role": "user", "content": "Hi"}]
+    events = list(messages.create(model="agent", max_tokens=200, messages=asked, tools=tools, stream=True))
     types = [event.type for event in events]
     assert (types[0], types[-2:]) == ("message_start", ["message_delta", "message_stop"])
     assert types.count("content_block_start") == types.count("content_block_stop") == 3

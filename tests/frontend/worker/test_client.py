@@ -259,14 +259,14 @@ def test_garbage_gets_an_answer(stranger: tuple[Service, zmq.Socket[bytes]]) -> 
         refusal = wire.decode_from_worker(dealer.recv())
         assert isinstance(refusal, wire.Refusal)
         assert (refusal.code, refusal.field) == (code, field)
-    dealer.send(wire.encode(wire.Ask(1)))
+    dealer.send(wire.encode(wire.Ask(wire.VERSION)))
     assert isinstance(wire.decode_from_worker(dealer.recv()), wire.Status)
 
 
 def test_envelope_comes_back(stranger: tuple[Service, zmq.Socket[bytes]]) -> None:
     """What a REQ socket puts before its message stands before the answer."""
     _, dealer = stranger
-    dealer.send_multipart([b"", wire.encode(wire.Ask(1))])
+    dealer.send_multipart([b"", wire.encode(wire.Ask(wire.VERSION))])
     empty, answer = dealer.recv_multipart()
     assert (empty, type(wire.decode_from_worker(answer))) == (b"", wire.Status)
 

@@ -50,17 +50,17 @@ def test_open_that_cannot_be_sent_is_refused(prompt: Any, options: RequestOption
         (("a", [1.5], None, None, None), detok.TokenTypeError),
         (("a", [True], None, None, None), detok.TokenTypeError),
         (("a", 5, None, None, None), detok.TokenTypeError),
-        (("a", [1], None, [], None), detok.OptionError),
-        (("a", [1], None, ["x"], None), detok.OptionError),
-        (("a", [1], "stop", None, "\ud800"), UnicodeEncodeError),
-        (("a", [1], object(), None, None), detok.OptionError),
-        (("a", [1], 5, None, None), detok.OptionError),
-        (("a", [1], ["stop"], None, None), detok.OptionError),
-        (("a", [1], "halt", None, None), detok.OptionError),
-        (("a", [1], "stop", None, b"x"), detok.OptionError),
-        (("a", [1], "stop", None, ["x"]), detok.OptionError),
-        (("a", [1], "stop", None, True), detok.OptionError),
-        (("a", [1], "stop", None, 1 << 70), OverflowError),
+        (("a", [1], [], None, None), detok.OptionError),
+        (("a", [1], ["x"], None, None), detok.OptionError),
+        (("a", [1], None, "stop", "\ud800"), UnicodeEncodeError),
+        (("a", [1], None, object(), None), detok.OptionError),
+        (("a", [1], None, 5, None), detok.OptionError),
+        (("a", [1], None, ["stop"], None), detok.OptionError),
+        (("a", [1], None, "halt", None), detok.OptionError),
+        (("a", [1], None, "stop", b"x"), detok.OptionError),
+        (("a", [1], None, "stop", ["x"]), detok.OptionError),
+        (("a", [1], None, "stop", True), detok.OptionError),
+        (("a", [1], None, "stop", 1 << 70), OverflowError),
         (("nobody", [1], None, None, None), detok.UnknownRequest),
         ((["a"], [1], None, None, None), detok.UnknownRequest),
         (({}, [1], None, None, None), detok.UnknownRequest),
@@ -164,7 +164,7 @@ def test_other_tokenizer_is_refused() -> None:
     network.deliver_to_worker(0)
     network.deliver_to_client(0)
     assert (link.state, link.welcome is not None) == (LinkState.GREETING, True)
-    welcome = wire.Welcome(1, *_greeting(network), 5, 7, "other", 1 << 20, 64, 60.0)
+    welcome = wire.Welcome(wire.VERSION, *_greeting(network), 5, 7, "other", 1 << 20, 64, 60.0)
     network.client.receive(0, wire.encode(welcome), 0.0)
     with pytest.raises(detok.WorkerError, match="'other'"):
         network.client.check()
@@ -182,9 +182,9 @@ def _greeting(network: Network) -> tuple[str, int]:
     "frame",
     [
         b"garbage",
-        wire.encode(wire.Refusal(1, "malformed", "slots[0]", "it is bad")),
-        wire.encode(wire.Refusal(1, "too_large", "frame", "it is long")),
-        wire.encode(wire.Refusal(2, "version", "version", "it is 1, and this side speaks 2")),
+        wire.encode(wire.Refusal(wire.VERSION, "malformed", "slots[0]", "it is bad")),
+        wire.encode(wire.Refusal(wire.VERSION, "too_large", "frame", "it is long")),
+        wire.encode(wire.Refusal(3, "version", "version", "it is 2, and this side speaks 3")),
     ],
 )
 def test_refusal_for_good_is_raised(frame: bytes) -> None:

@@ -82,7 +82,7 @@ class Streams:
                 continue
             step = ids[taken : taken + self._rng.choice((1, 1, 1, 4))]
             self.taken[index] += len(step)
-            rows.append((index, step, "length" if self.taken[index] == len(ids) else None, None, None))
+            rows.append((index, step, None, "length" if self.taken[index] == len(ids) else None, None))
         self.tickets.append(self.client.send(rows))
 
     def wait(self) -> None:

@@ -161,7 +161,8 @@ class _Compiler:
         for rule in rules:
             text_rule = rule.over_text()
             if callable(text_rule):
-                self._notes.append(f"all text is held to the end: {type(rule).__name__} may look at the whole of it")
+                name = "the model's denormalizer" if isinstance(rule, kinds.Denormalizer) else type(rule).__name__
+                self._notes.append(f"all text is held to the end: {name} may look at the whole of it")
             elif not isinstance(text_rule, (list, tuple)):
                 self._notes.append("white space is held until something follows it, since at the end it vanishes")
             found.append(text_rule)

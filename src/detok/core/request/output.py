@@ -174,7 +174,8 @@ def merged(outputs: Sequence[RequestOutput]) -> RequestOutput:
         values = [value for output in outputs if (value := getattr(output, name)) is not None]
         if values:
             setattr(one, name, merge([item for value in values for item in value]))
-    one.cumulative = outputs[0].cumulative
+    if outputs[0].cumulative:
+        one.cumulative = True
     return one
 
 
@@ -206,7 +207,8 @@ class OutputCollector:
         if not new.finished and (self._kind == "final" or not self._since_output() or self.until_due() > 0):
             return NOT_DUE
         output = merged(self._waiting)
-        output.cumulative = self._kind != "delta"
+        if self._kind != "delta":
+            output.cumulative = True
         self._sent = self._ids if output.cumulative else self._sent + self._ids
         # The merged output replaces its parts, so that a cumulative output costs no more than its text.
         self._waiting = [output] if output.cumulative else []
