@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,7 @@ class HuggingFaceVocabulary:
         # The library's own count with added tokens takes 2 ms where there are thousands of them.
         size = tokenizer.get_vocab_size(with_added_tokens=False)
         self._size = size + sum(token_id >= size for token_id in self._added)
+        self._skips_no_other = self._finds_none_skipped()
 
     def __len__(self) -> int:
         return self._size
@@ -88,8 +89,7 @@ class HuggingFaceVocabulary:
                 return False
         return False
 
-    @cached_property
-    def _skips_no_other(self) -> bool:
+    def _finds_none_skipped(self) -> bool:
         """Whether the library leaves out none of the tokens that are added and not special. There may be thousands of them."""
         others = [token_id for token_id, token in self._added.items() if token.content not in self._specials]
         kept, skipped = self._decoded(others, False), self._decoded(others, True)

@@ -536,7 +536,7 @@ def test_row_in_another_order_says_what_belongs_where() -> None:
     """A finish reason in the place of logprobs is a str, whose characters are no logprobs."""
     batch = detok.BatchDecoder(EMBEDDED)
     batch.open("a")
-    (output,) = batch.step([("a", usual("x"), "length", None, None)])
+    (output,) = batch.step([("a", usual("x"), "length", None, None)])  # type: ignore[list-item]  # mypy sees the swap too
     assert "a finish reason is the argument after it" in str(output.error)
 
 
