@@ -60,10 +60,10 @@ def warm(name: str, text: str, rounds: int) -> Row:
     contestants: dict[str, Prepare] = {
         JUDGE: lambda: partial(_judge, library, ids),
         "step": lambda: partial(_each, tokenizer.stream().step, ids),
-        "extend of 1": lambda: partial(_lists, tokenizer.stream().extend, ids, 1),
+        "extend of 1": lambda: partial(_lists_of_one, tokenizer.stream().extend, ids),
         "extend of 64": lambda: partial(_lists, tokenizer.stream().extend, ids, 64),
-        "feed": lambda: partial(_lists, tokenizer.request().feed, ids, 1),
-        "feed, one stop": lambda: partial(_lists, tokenizer.request(options=stop).feed, ids, 1),
+        "feed": lambda: partial(_lists_of_one, tokenizer.request().feed, ids),
+        "feed, one stop": lambda: partial(_lists_of_one, tokenizer.request(options=stop).feed, ids),
         "batch row": lambda: partial(_rows, _batch(tokenizer, None), steps),
         "batch row, one stop": lambda: partial(_rows, _batch(tokenizer, stop), steps),
     }
@@ -143,6 +143,11 @@ def _each(step: Callable[[int], object], ids: Sequence[int]) -> None:
 def _lists(feed: Callable[[list[int]], object], ids: list[int], length: int) -> None:
     for begin in range(0, len(ids), length):
         feed(ids[begin : begin + length])
+
+
+def _lists_of_one(feed: Callable[[list[int]], object], ids: list[int]) -> None:
+    for token_id in ids:
+        feed([token_id])  # as an engine makes it; a slice costs more
 
 
 def _batch(tokenizer: detok.Tokenizer, options: detok.RequestOptions | None) -> detok.BatchDecoder:

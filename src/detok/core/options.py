@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from ..errors import OptionError
 
@@ -68,6 +68,11 @@ class DecodeOptions:
         check_choice("clean_up_tokenization_spaces", self.clean_up_tokenization_spaces, (None, True, False))
         check_choice("unknown_ids", self.unknown_ids, ("skip", "error", "replace"))
         check_choice("byte_fallback", self.byte_fallback, ("exact", "eager"))
+        # Equal options are shared, and a snapshot writes them down. So a member of an enum becomes the plain value.
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if as_plain(value) is not value:
+                object.__setattr__(self, field.name, as_plain(value))
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -97,6 +102,18 @@ class DecodeOptions:
     def as_dict(self) -> PlainData:
         """Return the options as plain data, for a snapshot."""
         return asdict(self)
+
+
+Value = TypeVar("Value")
+
+
+def as_plain(value: Value) -> Value:
+    """Return the plain str or int that an instance of a subclass (a member of an enum) equals; any other value as it is."""
+    if isinstance(value, str) and type(value) is not str:
+        return "".join((value,))  # type: ignore[return-value]
+    if isinstance(value, int) and type(value) not in (int, bool):
+        return int(value)  # type: ignore[return-value]
+    return value
 
 
 def check_choice(option: str, value: object, accepted: tuple[object, ...]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import json
+import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 import detok
 from detok import Logprob
+from detok.core.request.places import Places
 from detok.core.request.spans import MAX_WAITING
 from detok.inspection.strategies import STRATEGIES, Strategy, by_strategy
 from detok.text_search import StopStrings
@@ -124,7 +128,7 @@ def test_snapshot_has_no_number_that_json_or_msgpack_lacks() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"logprobs": 5}, "logprobs=5 is invalid; it is a list"),
+        ({"logprobs": 5}, "logprobs=5 is invalid; give a list"),
         ({"logprobs": [Logprob(-1.0, top=None)]}, r"logprobs\[0\].top=None"),  # type: ignore[arg-type]
         ({"logprobs": [10**400]}, r"logprobs\[0\]=1"),
         ({"logprobs": [Logprob(-1.0, rank="x")]}, r"logprobs\[0\].rank='x'"),  # type: ignore[arg-type]
@@ -216,3 +220,100 @@ def test_alternatives_of_one_string_and_id_are_all_there() -> None:
     shape = detok.completion_logprobs([detok.TokenLogprob(0, float("inf"), "x", b"x", 0, 0, 1, top)])
     assert shape["top_logprobs"] == [{"token_id:2": 0.0, "token_id:2#2": -1.0, "token_id:2#3": -2.0}]
     assert shape["token_logprobs"] == [9999.0]
+
+
+def test_request_that_a_search_timed_out_in_is_unchanged() -> None:
+    """It has no logprobs either, if that step was the first with some."""
+    tokenizer = detok.load(detok.EMBEDDED)
+    request = tokenizer.request(stop_regex=["(a+)+b"], stop_regex_timeout=1e-9)
+    ids = tokenizer.encode("a" * 200)
+    before = request.snapshot()
+    with pytest.raises(detok.StopRegexTimeout):
+        request.feed(ids, [-1.0] * len(ids))
+    assert request.snapshot() == before
+    assert request.feed([]) == detok.RequestOutput()
+
+
+def test_member_of_an_enum_is_a_plain_value() -> None:
+    """Equal options are shared, so a snapshot would otherwise write down what another request gave."""
+
+    class Kind(enum.StrEnum):
+        FINAL = "final"
+
+    class Most(enum.IntEnum):
+        TOKENS = 7
+
+    tokenizer = detok.load(detok.EMBEDDED)
+    tokenizer.request(output=Kind.FINAL, max_tokens=Most.TOKENS)
+    request = tokenizer.request(output="final", max_tokens=7)
+    assert tokenizer.restore_request(json.loads(json.dumps(request.snapshot()))).feed([57] * 7).text == "Z" * 7
+    assert type(detok.RequestOptions.of({"output": Kind.FINAL}).output) is str
+    assert type(detok.RequestOptions(max_tokens=Most.TOKENS).max_tokens) is int
+
+
+def test_stop_reason_without_an_end_counts_nowhere() -> None:
+    """On both ways of a token alike."""
+    request = detok.load(detok.EMBEDDED).request()
+    for _ in range(3):
+        assert request.feed([57], stop_reason=1.5).text == "Z"  # type: ignore[arg-type]
+
+
+def test_shared_output_keeps_its_fields() -> None:
+    """No caller takes them from all others."""
+    request = detok.load(detok.EMBEDDED).request()
+    request.feed([57])
+    output = request.feed([57])
+    with pytest.raises(AttributeError, match="many requests share this output"):
+        del output.text
+    assert output.text == "Z"
+
+
+@pytest.mark.parametrize("tokens", [1023, 1024, 3000])
+def test_cut_after_a_long_stream_that_is_never_idle(tokens: int) -> None:
+    """The clean-up holds a word; a stop that completes in it is cut at its token, however long the request is."""
+    words = ["x", "y", "a</w>", "b</w>", "'", "'</w>", "n", "n</w>"]
+    tokenizer = detok.load(make({"type": "BPEDecoder", "suffix": "</w>"}, words))
+    request = tokenizer.request(stop=["n"], clean_up_tokenization_spaces=True)
+    outputs = [request.feed([token_id]) for token_id in [2] * tokens + [7]]
+    end = outputs[-1] if request.finished else request.feed([2])
+    assert end.tokens_kept == tokens + 1
+
+
+def test_state_of_a_stream_that_is_never_idle_is_bounded() -> None:
+    """With stops, too: the tokens that are decided go (law 8)."""
+    tokenizer = detok.load(make({"type": "BPEDecoder", "suffix": "</w>"}, ["x", "a</w>"]))
+    request = tokenizer.request(stop=["Q"])
+    sizes = []
+    for _ in range(5):
+        for _ in range(2000):
+            request.feed([1])
+        sizes.append(len(json.dumps(request.snapshot())))
+    assert max(sizes) < 6000
+
+
+def test_threads_that_use_up_what_is_remembered() -> None:
+    """While one thread forgets all places, others add some."""
+    tokenizer = detok.load(detok.EMBEDDED)
+    tokenizer._places = Places(limit=6000)
+    faults = []
+
+    def work(thread: int) -> None:
+        for number in range(150):
+            request = tokenizer.request(stop=[f"{thread}-{number}"])
+            try:
+                for token_id in range(2, 250):
+                    request.feed([token_id])
+            except Exception as error:
+                faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not faults

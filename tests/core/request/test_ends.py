@@ -20,7 +20,7 @@ def test_what_an_engine_says_is_checked() -> None:
 
 @pytest.mark.parametrize(
     ("finish_reason", "stop_reason", "option"),
-    [("ended", None, "finish_reason"), ("stop", 1.5, "stop_reason"), (None, True, "stop_reason")],
+    [("ended", None, "finish_reason"), ("stop", 1.5, "stop_reason"), ("stop", True, "stop_reason")],
 )
 def test_what_is_neither_is_refused(finish_reason: str | None, stop_reason: object, option: str) -> None:
     """With the field that is wrong."""

@@ -196,11 +196,28 @@ def test_collector_goes_on_from_plain_data(kind: str, interval: int, sizes: list
 
 
 def test_many_outputs_that_wait_are_merged() -> None:
-    """At the limit they are apart, with one more they are one; nothing is lost."""
+    """At the limit they are apart, with one more they are one; the next merge comes when the text has doubled."""
     gathered = collector("final")
     gathered.gather([SharedOutput("x", 1)] * MAX_WAITING)
     assert len(gathered._waiting) == MAX_WAITING
     gathered.gather([SharedOutput("y", 2)])
-    assert len(gathered._waiting) == 1
+    assert len(gathered._waiting) == MAX_WAITING + 1  # the first of these counts as merged
+    gathered.gather([SharedOutput("y", 2)])
+    merges = 0
+    for _ in range(20 * MAX_WAITING):
+        gathered.gather([SharedOutput("z", 3)])
+        merges += len(gathered._waiting) == 1
+    assert merges == 3
     last = gathered.add(output(finish_reason="stop"))
-    assert (last.text, len(last.token_ids)) == ("x" * MAX_WAITING + "y", MAX_WAITING + 1)
+    assert last.text == "x" * MAX_WAITING + "yy" + "z" * (20 * MAX_WAITING)
+    assert len(last.token_ids) == len(last.text)
+
+
+def test_change_of_a_cumulative_output_does_not_come_back() -> None:
+    """The output is the caller's own."""
+    gathered = collector("cumulative")
+    first = gathered.add(output("x", 1))
+    first.token_ids.append(9)
+    first.text += "EVIL"
+    second = gathered.add(output("y", 2))
+    assert (second.text, second.token_ids) == ("xy", [1, 2])

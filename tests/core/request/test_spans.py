@@ -23,7 +23,7 @@ def walk(ids: list[int], found: TokenSpans, *, wanted: bool = True, node: Node |
     for token_id in ids:
         text, node = MACHINE.advance(node, token_id)
         found.add(node, text)
-        lengths += found.settle(text=text, is_idle=node.is_idle, wanted=wanted)
+        lengths += found.settle(is_idle=node.is_idle, wanted=wanted)
     return lengths, node
 
 
@@ -102,7 +102,7 @@ def test_nobody_asks_and_few_tokens_are_kept() -> None:
         text, node = machine.advance(node, 0)
         assert (text, node.is_idle) == (" a", False)
         found.add(node, text)
-        lengths += found.settle(text=text, is_idle=False, wanted=False)
+        lengths += found.settle(is_idle=False, wanted=False)
         assert len(found) <= spans.MAX_UNASKED
     assert set(lengths) == {2}
     assert len(lengths) + len(found) == 120

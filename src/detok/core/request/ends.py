@@ -6,7 +6,7 @@ from typing import Literal, SupportsIndex, get_args
 
 from ...errors import OptionError, TokenTypeError
 from ...ids import as_id
-from ..options import check_choice
+from ..options import as_plain, check_choice
 
 FinishReason = Literal["stop", "length", "abort", "error"]
 StopReason = str | int | None
@@ -15,11 +15,12 @@ StopReason = str | int | None
 
 def as_end(finish_reason: str | None, stop_reason: str | SupportsIndex | None) -> tuple[str | None, str | int | None]:
     """Check the end that an engine gives, and return it with the stop as a string or a plain int. Raises `OptionError`."""
-    if finish_reason is None and stop_reason is None:
-        return None, None
+    if finish_reason is None:
+        return None, None  # without an end there is no stop either
     check_choice("finish_reason", finish_reason, (None, *get_args(FinishReason)))
+    finish_reason = as_plain(finish_reason)
     if stop_reason is None or isinstance(stop_reason, str):
-        return finish_reason, stop_reason
+        return finish_reason, as_plain(stop_reason)
     try:
         return finish_reason, as_id(stop_reason)
     except TokenTypeError:

@@ -12,7 +12,7 @@ from ..snapshot import Plain
 from .logprobs import TokenLogprob
 from .options import RequestOptions
 
-# Maximum outputs that wait unmerged; merging at each step would cost time in the length of the whole text.
+# Maximum outputs that wait unmerged, besides as many as there are ids in the merged one.
 MAX_WAITING = 1 << 10
 
 
@@ -146,6 +146,9 @@ class SharedOutput(RequestOutput):
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"many requests share this output, so its {name} cannot be set; copy.copy() gives one of your own")
 
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"many requests share this output, so its {name} cannot be deleted")
+
     def __reduce__(self) -> tuple[object, ...]:
         return RequestOutput, (self.text, self.token_ids)
 
@@ -210,8 +213,9 @@ class OutputCollector:
         if self._kind != "delta":
             output.cumulative = True
         self._sent = self._ids if output.cumulative else self._sent + self._ids
-        # The merged output replaces its parts, so that a cumulative output costs no more than its text.
-        self._waiting = [output] if output.cumulative else []
+        # The merged output replaces its parts, so that a cumulative output costs no more than its text. It is the caller's, who
+        # may change it, so a copy is kept.
+        self._waiting = [_gathered(*_contents(output))] if output.cumulative else []
         self._ids = self._ids if output.cumulative else 0
         return output
 
@@ -219,7 +223,8 @@ class OutputCollector:
         """Take the outputs of steps after which none is due."""
         self._waiting += outputs
         self._ids += sum([len(output.token_ids) - output.retracted_tokens for output in outputs])
-        if len(self._waiting) > MAX_WAITING:
+        # A merge costs time in the length of the whole text. It comes when that has doubled, so O(1) for each output.
+        if len(self._waiting) > MAX_WAITING + len(self._waiting[0].token_ids):
             self._waiting = [merged(self._waiting)]
 
     def _since_output(self) -> int:
@@ -235,13 +240,23 @@ class OutputCollector:
     def plain(self) -> tuple[Plain, ...]:
         """Return the arguments of `restore`."""
         one = merged(self._waiting) if self._waiting else RequestOutput()
-        return (self._sent, self._ids, one.text, one.token_ids, *(getattr(one, name) for name in BESIDE))
+        return (self._sent, self._ids, *_contents(one))
 
     def restore(self, sent: int, ids: int, text: str, token_ids: Sequence[int], *beside: Items | None) -> None:
         """Take over the state of another collector."""
         self._sent, self._ids = sent, ids
-        one = RequestOutput(text, list(token_ids))
-        for name, values in zip(BESIDE, beside, strict=True):
-            if values is not None:
-                setattr(one, name, list(values))
-        self._waiting = [one]
+        self._waiting = [_gathered(text, token_ids, *beside)]
+
+
+def _contents(output: RequestOutput) -> tuple[Any, ...]:
+    """Return the arguments of `_gathered`."""
+    return (output.text, output.token_ids, *(getattr(output, name) for name in BESIDE))
+
+
+def _gathered(text: str, token_ids: Sequence[int], *beside: Items | None) -> RequestOutput:
+    """Return an output with lists of its own."""
+    one = RequestOutput(text, list(token_ids))
+    for name, values in zip(BESIDE, beside, strict=True):
+        if values is not None:
+            setattr(one, name, list(values))
+    return one

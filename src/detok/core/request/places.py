@@ -106,8 +106,9 @@ class Places:
     def _spend(self) -> None:
         """Count something that is about to be remembered. If the budget is used up, forget everything first."""
         if self._left <= 0:
-            # A request keeps its place, which stays correct: only its moves are forgotten.
-            for place in self._places.values():
+            # A request keeps its place, which stays correct: only its moves are forgotten. The list is there for other threads,
+            # which may add places meanwhile.
+            for place in list(self._places.values()):
                 place.moves.clear()
             self._places.clear()
             self._left = self._limit

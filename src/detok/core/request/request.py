@@ -129,7 +129,7 @@ class RequestDecoder:
             logprobs: A number, None or `Logprob` for each id. Give them in every step of the request, or in none.
             finish_reason: The reason, if the engine ended the request with this step. A stop that is found in the text has
                 precedence. With "stop", a last id that is special or an end of sequence counts as the stop: it has no text.
-            stop_reason: The stop, if the engine gives it: a token id, or the string.
+            stop_reason: The stop, if the engine gives it: a token id, or the string. It counts only with a ``finish_reason``.
 
         Raises:
             RequestFinished: The request has ended, and there are more ids (with ``after_finish="error"``).
@@ -183,15 +183,12 @@ class RequestDecoder:
                     return NOT_DUE
                 return moves[0][0] if len(moves) == 1 else merged([move[0] for move in moves])
         self._catch_up()
-        entries = self._entries(ids, logprobs)
-        if self._compiled.options.stop_regex:
-            # A search can time out in the middle of the step. So a twin takes the step, and this request becomes the twin if that
-            # worked.
-            twin = self._twin()
-            output = twin._take(ids, entries, finish_reason, stop_reason)
-            self._become(twin)
-        else:
-            output = self._take(ids, entries, finish_reason, stop_reason)
+        # A search for a pattern can time out in the middle of the step. So a twin takes the step, and this request becomes the
+        # twin if that worked.
+        taker = self._twin() if self._compiled.options.stop_regex else self
+        output = taker._take(ids, taker._entries(ids, logprobs), finish_reason, stop_reason)
+        if taker is not self:
+            self._become(taker)
         output = self._collected.add(output)
         self._stand()
         return output
@@ -256,6 +253,7 @@ class RequestDecoder:
         for _, _, place, certain, _ in moves[begin:]:
             assert place.node is not None
             self._spans.add(place.node, certain)
+        self._spans.settle(is_idle=moves[-1][2].is_idle, wanted=False)
 
     def _entries(self, ids: Sequence[int], logprobs: Logprobs) -> Sequence[Logprob]:
         """Return a logprob for each id. Refuse logprobs that are given in some steps only."""
@@ -315,7 +313,7 @@ class RequestDecoder:
             self._decide([len(text)])
         out = self._find_stop(text)
         if self._end is None and self._spans:
-            self._decide(self._spans.settle(text=text, is_idle=node.is_idle, wanted=wanted))
+            self._decide(self._spans.settle(is_idle=node.is_idle, wanted=wanted))
         return out
 
     def _take_end(self, token_id: int, stop_reason: str | int | None) -> str:

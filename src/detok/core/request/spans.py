@@ -99,12 +99,11 @@ class TokenSpans:
         """Add a token: the stream's node after it, and the text that it made certain."""
         self._new.append((node, text))
 
-    def settle(self, *, text: str, is_idle: bool, wanted: bool) -> list[int]:
+    def settle(self, *, is_idle: bool, wanted: bool) -> list[int]:
         """
         Take out the tokens that are decided, if it is time to look, and return the lengths of their spans.
 
         Args:
-            text: The text that the last token made certain.
             is_idle: Whether nothing is held after it, so that all tokens are decided.
             wanted: Whether a follower wants spans.
         """
@@ -113,10 +112,11 @@ class TokenSpans:
             return []
         lengths = []
         is_ripe = 4 * len(self._new) >= len(self._tokens)  # a look costs as much as there are tokens: so O(1) a token
-        if not (text or is_idle):
-            self._take_new()  # without new text nothing is decided
-        elif is_idle or (wanted and is_ripe) or len(self._new) > MAX_UNASKED:
-            lengths = self.decided(ends=is_idle)
+        if is_idle or (is_ripe and (wanted or len(self._new) > MAX_UNASKED)):
+            if is_idle or any(text for _, text in self._new):
+                lengths = self.decided(ends=is_idle)
+            else:
+                self._take_new()  # without new text nothing is decided
         while wanted and len(self) > MAX_WAITING:
             lengths += self._release()
         return lengths
