@@ -123,9 +123,10 @@ class BatchDecoder:
                 except (KeyError, ValueError, TypeError):
                     pass
                 else:
-                    recent = request._recent
-                    if len(recent) < request._room and type(token_id) is int:
-                        recent.append(move)
+                    room = request._room
+                    if room and type(token_id) is int:
+                        request._recent.append(move)
+                        request._room = room - 1
                         request._moves = move[1]
                         add(move[0] if request._gives_at_once else NOT_DUE)
                         continue

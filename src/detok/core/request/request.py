@@ -145,9 +145,10 @@ class RequestDecoder:
                 move = self._moves[token_id]
             except (KeyError, ValueError, TypeError):
                 return self._feed(token_ids, None, None, stop_reason)
-            recent = self._recent
-            if len(recent) < self._room and type(token_id) is int:
-                recent.append(move)
+            room = self._room
+            if room and type(token_id) is int:
+                self._recent.append(move)
+                self._room = room - 1
                 self._moves = move[1]
                 return move[0] if self._gives_at_once else NOT_DUE
         return self._feed(token_ids, logprobs, finish_reason, stop_reason)
@@ -178,6 +179,7 @@ class RequestDecoder:
             moves = self._usual(ids)
             if moves:
                 self._recent += moves
+                self._room -= len(moves)
                 self._moves = moves[-1][1]
                 if not self._gives_at_once:
                     return NOT_DUE
@@ -209,7 +211,7 @@ class RequestDecoder:
 
     def _usual(self, ids: Sequence[int]) -> list[Move]:
         """Return the moves of these ids, if all are usual here; else an empty list."""
-        if len(ids) > self._room - len(self._recent):
+        if len(ids) > self._room:
             self._catch_up()
             self._stand()
         compiled = self._compiled
@@ -232,7 +234,6 @@ class RequestDecoder:
         self._recent = []
         self._place = moves[-1][2]
         assert self._place.node is not None
-        self._room -= len(moves)
         self._node = self._place.node
         self._count += len(moves)
         self._given += sum(map(_LENGTH, moves))
