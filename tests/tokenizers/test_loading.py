@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
+from tokenizers import decoders
+from tokenizers.models import WordLevel
 
 import detok
 from detok.tokenizers import hub, loading
@@ -154,3 +159,13 @@ def test_word_list_with_what_no_vocabulary_has_is_refused(name: str, content: st
     (tmp_path / "merges.txt").write_text("#version: 0.2\n")
     with pytest.raises(detok.SourceError, match=name):
         detok.load(tmp_path / name)
+
+
+def test_tokenizer_with_a_pattern_is_pickled() -> None:
+    """The library's own Replace cannot be, so it is made anew over there."""
+    library = tokenizers.Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2}, unk_token="a"))
+    library.decoder = decoders.Sequence([decoders.Replace(tokenizers.Regex("a+"), "b"), decoders.Fuse()])
+    tokenizer = detok.load(library)
+    for twin in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):
+        assert twin.decode([0, 2, 0]) == tokenizer.decode([0, 2, 0]) == library.decode([0, 2, 0])
+        assert twin.fingerprint == tokenizer.fingerprint

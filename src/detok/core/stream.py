@@ -55,7 +55,7 @@ class TextStream:
                 text = self._texts[token_id]
                 if text is not None:
                     return text
-        except (TypeError, ValueError, IndexError, RuntimeError):
+        except Exception:  # what is no id may raise anything; it is refused below
             pass
         if type(token_id) is int:
             move = self._node.moves.get(token_id)
@@ -88,7 +88,7 @@ class TextStream:
             token_id = token_ids[0]
             try:
                 text = self._texts[token_id] if token_id >= 0 else None
-            except (TypeError, ValueError, IndexError, RuntimeError):
+            except Exception:  # as in `step`
                 text = None
             if text is not None:
                 return text

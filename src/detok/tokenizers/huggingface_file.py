@@ -98,13 +98,22 @@ def compile_regex(source: object, pattern: str, content: str) -> Callable[[str],
     Raises:
         SourceError: The library refuses the pattern; it names ``source``.
     """
-    tokenizers = the_library()
     try:
-        decode = tokenizers.decoders.Replace(tokenizers.Regex(pattern), content).decode
+        return LibraryRegex(pattern, content)
     except Exception as error:  # the library raises Exception itself
         raise SourceError(source, found=f"the decoder's pattern {pattern!r} is refused: {error}", accepted=ACCEPTED) from error
-    return partial(_replaced, decode)
 
 
-def _replaced(decode: Callable[[list[str]], str], text: str) -> str:
-    return decode([text])
+class LibraryRegex:
+    """Replaces every match of a regular expression. It is pickled by what it was made of, as the library's object cannot be."""
+
+    def __init__(self, pattern: str, content: str) -> None:
+        tokenizers = the_library()
+        self._made_of = (pattern, content)
+        self._decode = tokenizers.decoders.Replace(tokenizers.Regex(pattern), content).decode
+
+    def __call__(self, text: str) -> str:
+        return str(self._decode([text]))
+
+    def __reduce__(self) -> tuple[type[LibraryRegex], tuple[str, str]]:
+        return LibraryRegex, self._made_of

@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from detok.core.request.spans import MAX_WAITING
 from detok.inspection.strategies import STRATEGIES, Strategy, by_strategy
 from detok.text_search import StopStrings
 from detok.turns.harmony import MAX_HEADER
-from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, make
+from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, make, sequence
 
 LETTERS = detok.load(
     make({"type": "Fuse"}, ["x", "y", "foo", "bar", "foobar", "a" * 80, "a" * 80 + "b", "\r", "\n", "\r\n", "a", "b"])
@@ -317,3 +318,80 @@ def test_threads_that_use_up_what_is_remembered() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert not faults
+
+
+class Odd:
+    """An integer by `operator.index` whose other methods raise, as those of a tensor with several elements do."""
+
+    def __init__(self, token_id: int, error: type[Exception]) -> None:
+        self._token_id = token_id
+        self._error = error
+
+    def __index__(self) -> int:
+        return self._token_id
+
+    def __hash__(self) -> int:
+        return hash(self._token_id)
+
+    def _raise(self, other: object) -> bool:
+        raise self._error("planted")
+
+    __eq__ = __ge__ = __gt__ = __lt__ = __le__ = _raise
+
+
+@pytest.mark.parametrize("error", [RuntimeError, AttributeError, ArithmeticError, OSError])
+def test_id_that_raises_anything_when_it_is_compared_is_an_id_all_the_same(error: type[Exception]) -> None:
+    """In every way that takes ids, before and after the id was met; the other rows of a step have their outputs."""
+    tokenizer = detok.load(detok.EMBEDDED)
+    (token_id,) = tokenizer.encode("a", add_special_tokens=False)
+    batch = detok.BatchDecoder(tokenizer)
+    for name in "one", "two":
+        batch.open(name)
+    stream, request = tokenizer.stream(), tokenizer.request()
+    for _ in range(2):
+        odd = Odd(token_id, error)
+        assert (stream.step(odd), stream.extend([odd]), stream.extend((odd, odd))) == ("a", "a", "aa")
+        assert (request.feed([odd]).text, request.feed((odd,)).text) == ("a", "a")
+        outputs = batch.step([detok.Row("one", [token_id]), detok.Row("two", [odd]), detok.Row(Odd(0, error), [token_id])])
+        assert [output.text for output in outputs] == ["a", "a", ""]
+        assert isinstance(outputs[2].error, detok.UnknownRequest)
+        batch.step([detok.Row("one", [token_id])])
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("sNaN")])
+def test_what_is_no_id_and_raises_when_it_is_compared_is_refused(value: Any) -> None:
+    """With the error of everything that is no integer."""
+    stream, request = detok.load(detok.EMBEDDED).stream(), detok.load(detok.EMBEDDED).request()
+    for take in (stream.step, lambda one: stream.extend([one]), lambda one: request.feed([one])):
+        with pytest.raises(detok.TokenTypeError):
+            take(value)
+
+
+AB = ["x", "y", "<0x41>", "<0x43>", "d</w>"]
+
+
+@pytest.mark.parametrize("logprobs", [False, True], ids=["usual", "logprobs"])
+@pytest.mark.parametrize(("run", "words"), [(600, 512), (1023, 10), (1024, 520), (1100, 100), (1100, 1100)])
+def test_stop_after_a_long_run_cuts_the_right_tokens(run: int, words: int, logprobs: bool) -> None:
+    """One by one and at once: also where a decoder is never idle, and more than `MAX_UNDECIDED` were undecided before."""
+    decoder = sequence(FALLBACK, {"type": "BPEDecoder", "suffix": "</w>"})
+    tokenizer = detok.load(make(decoder, AB, special=[], holes=[]))
+    ids = [2] * run + [4] * words + [3] * 10 + [4] * 3
+    for steps in ([[token_id] for token_id in ids], [ids]):
+        request = tokenizer.request(stop="CCC")
+        kept = 0
+        for step in steps:
+            output = request.feed(step, [-1.0] * len(step) if logprobs else None)
+            kept += len(output.token_ids) - output.retracted_tokens
+            if output.finished:
+                break
+        assert (output.stop_reason, output.tokens_kept, kept) == ("CCC", run + words + 3, run + words + 3)
+
+
+def test_state_after_a_long_run_is_bounded() -> None:
+    """What was undecided in the run goes when it is decided, although the stream is never idle (law 8)."""
+    decoder = sequence(FALLBACK, {"type": "BPEDecoder", "suffix": "</w>"})
+    request = detok.load(make(decoder, AB, special=[], holes=[])).request(stop="CCC")
+    for token_id in [2] * 1100 + [4] * 3000:
+        request.feed([token_id])
+    assert len(json.dumps(request.snapshot())) < 6000

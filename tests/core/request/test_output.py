@@ -221,3 +221,15 @@ def test_change_of_a_cumulative_output_does_not_come_back() -> None:
     first.text += "EVIL"
     second = gathered.add(output("y", 2))
     assert (second.text, second.token_ids) == ("xy", [1, 2])
+
+
+@pytest.mark.parametrize("shared", [SharedOutput("a", 1), NOT_DUE], ids=["usual", "not due"])
+def test_shared_output_cannot_be_changed_behind_its_back(shared: SharedOutput) -> None:
+    """Neither by its dict nor by making it anew."""
+    before = copy.copy(shared)
+    vars(shared)["text"] = "other"
+    vars(shared).update(finish_reason="stop")
+    with pytest.raises(AttributeError, match="many requests share this output"):
+        shared.__init__("other", 7)  # type: ignore[misc]  # nobody should
+    assert shared == before
+    assert shared.finish_reason is None

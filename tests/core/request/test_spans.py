@@ -75,10 +75,26 @@ def test_run_over_the_limit_belongs_to_its_last_token(length: int) -> None:
     _, node = walk([BYTE_A] * length, found, wanted=False)
     assert spans.MAX_UNDECIDED == 1024
     lengths, _ = walk([X], found, node=node)
-    beyond = max(0, length + 1 - 1024)
-    alone = length + 1 - beyond
-    assert sum(lengths) == length + 1
-    assert lengths == [1] * alone + ([0] * (beyond - 1) + [beyond] if beyond else [])
+    beyond = max(0, length - 1024)
+    assert lengths == [1] * (length - beyond) + ([0] * (beyond - 1) + [beyond] if beyond else []) + [1]
+
+
+def test_spans_after_a_run_over_the_limit_are_those_of_their_tokens() -> None:
+    """What was decided to make room is given out in order, by a copy and by what was kept as plain data too."""
+    machine = detok.Decoder(Pieces("<0x41>", "b</w>"), [ByteFallback(), BPEDecoder("</w>")]).machine(DecodeOptions())
+    for is_copied in (False, True):
+        node, found, lengths = machine.after_prompt([]), TokenSpans(), []
+        for token_id in [0] * 1100 + [1] * 1500:
+            text, node = machine.advance(node, token_id)
+            found.add(node, text)
+            lengths += found.settle(is_idle=False, wanted=True)
+            if is_copied and token_id:
+                found = found.copy()
+        found.end(held_text(node))
+        lengths += found.decided(ends=True)
+        assert len(lengths) == 2600
+        # The bytes up to the limit have their characters, the last one beyond it all the others; each word has its own.
+        assert lengths == [1] * 1024 + [0] * 75 + [76] + [1] + [2] * 1499
 
 
 def test_tokens_over_the_limit_of_waiting_are_released(monkeypatch: pytest.MonkeyPatch) -> None:

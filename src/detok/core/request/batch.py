@@ -120,7 +120,7 @@ class BatchDecoder:
                     request = requests[request_id]
                     (token_id,) = token_ids
                     move = request._place.moves[token_id]
-                except (KeyError, ValueError, TypeError):
+                except Exception:  # as there
                     pass
                 else:
                     left = request._left - move[2]
@@ -143,7 +143,7 @@ class BatchDecoder:
         """Take any row, and return its output."""
         try:
             request = self._requests.get(row[0])
-        except TypeError:
+        except Exception:
             request = None  # a value without a hash is not the id of a request
         if request is None:
             return RequestOutput.failed(UnknownRequest(row[0]))

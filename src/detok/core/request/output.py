@@ -115,6 +115,9 @@ BESIDE: Mapping[str, Callable[[Items], Items]] = {"logprobs": list, "segments": 
 _FIELDS = ("text", "token_ids", *END_FIELDS, *BESIDE, "cumulative")
 
 
+_set = object.__setattr__
+
+
 class SharedOutput(RequestOutput):
     """
     The output of a usual token. Many requests share it, so it cannot be changed; ``copy.copy`` gives an output that can.
@@ -129,8 +132,14 @@ class SharedOutput(RequestOutput):
     _token_ids: tuple[int, ...]
 
     def __init__(self, text: str, *token_ids: int) -> None:
-        self.__dict__["text"] = text
-        object.__setattr__(self, "_token_ids", token_ids)
+        if hasattr(self, "_token_ids"):
+            raise AttributeError("many requests share this output, so it cannot be made anew")
+        _set(self, "text", text)
+        _set(self, "_token_ids", token_ids)
+
+    @property
+    def __dict__(self) -> PlainData:  # type: ignore[override]  # a copy, so that ``vars(output)`` changes nothing
+        return {"text": self.text}
 
     @property
     def token_ids(self) -> list[int]:  # type: ignore[override]  # a new list each time: the caller may change it

@@ -138,7 +138,7 @@ class RequestDecoder:
             try:
                 (token_id,) = token_ids
                 move = self._place.moves[token_id]
-            except (KeyError, ValueError, TypeError):
+            except Exception:  # what is no id may raise anything; the long way says what is wrong
                 return self._feed(token_ids, None, None, stop_reason)
             left = self._left - move[2]
             if left >= 0 and type(token_id) is int:
@@ -250,6 +250,7 @@ class RequestDecoder:
         for _, place, _, _, _, certain in noted[begin:]:
             assert place.node is not None
             self._spans.add(place.node, certain)
+            self._spans.settle(is_idle=False, wanted=False)
         self._spans.settle(is_idle=self._place.is_idle, wanted=False)
 
     def _entries(self, ids: Sequence[int], logprobs: Logprobs) -> Sequence[Logprob]:
@@ -491,10 +492,7 @@ class RequestDecoder:
         if compiled.search is not None:
             request._search = compiled.search.state(*state.search)
         request._count, request._given, request._end = state.tokens, state.characters, state.end
-        tokens = tuple(
-            Undecided(None if plain is None else node_of(compiled.machine, plain), *lengths)
-            for plain, *lengths in state.undecided
-        )
+        tokens = tuple(Undecided(node_of(compiled.machine, plain), *lengths) for plain, *lengths in state.undecided)
         request._spans = TokenSpans(tokens, *state.certain)
         request._followers = tuple(compiled.follower(name, plain) for name, plain in state.followers)
         request._collected.restore(*state.collected)

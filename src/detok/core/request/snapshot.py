@@ -46,7 +46,7 @@ class RequestState(NamedTuple):
     """Each undecided token: the state of the stream after it, and the other fields of `Undecided`."""
 
     certain: tuple[Plain, ...]
-    """The other arguments of `TokenSpans`: the certain text, and two places in it."""
+    """The other arguments of `TokenSpans`: the certain text, two places in it, and the lengths of spans that are decided."""
 
     followers: tuple[tuple[str, Sequence[object]], ...]
     """For each follower: the name of its class, and its `plain`."""

@@ -21,7 +21,7 @@ held before and after them, so their text is their span.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -38,23 +38,32 @@ MAX_WAITING = 4096
 
 
 class Undecided(NamedTuple):
-    """A token whose span is undecided, and the tokens directly after it that have none."""
+    """
+    A token whose span is undecided, and the tokens directly after it that have none.
 
-    node: Node | None
-    """The stream's node after the token. None: these are all tokens beyond `MAX_UNDECIDED`, and the last of them has the span."""
+    Tokens beyond `MAX_UNDECIDED` are *many* in one: the last of them has the span, and is told from the others by its node.
+    """
+
+    node: Node
+    """The stream's node after the token; of many, after the last."""
 
     certain: int
-    """Place where the certain text ended after the token."""
+    """Place where the certain text ended after the token; of many, after the last."""
 
-    length: int
-    """Length of the text if it had ended after the token."""
+    length: int | None
+    """Length of the text if it had ended after the token. None: these are many, and it is worked out when somebody asks."""
 
     more: int = 0
-    """Number of tokens directly after it that changed nothing, such as skipped special tokens."""
+    """Number of tokens directly after it that changed nothing, such as skipped special tokens; of many, those before the last."""
+
+    @property
+    def is_many(self) -> bool:
+        """Whether these are the tokens beyond `MAX_UNDECIDED`."""
+        return self.length is None
 
     def lengths(self, span: int) -> list[int]:
         """Return the lengths of the spans of all these tokens, given the length of the one span."""
-        return [*([0] * self.more), span] if self.node is None else [span, *([0] * self.more)]
+        return [*([0] * self.more), span] if self.is_many else [span, *([0] * self.more)]
 
     def first(self, count: int) -> Undecided:
         """Return the first ``count`` of these tokens."""
@@ -68,9 +77,11 @@ class TokenSpans:
     Places in the text are counts of characters; only their differences have a meaning.
     """
 
-    __slots__ = ("_begin", "_done", "_new", "_text", "_tokens")
+    __slots__ = ("_begin", "_done", "_found", "_looked", "_new", "_text", "_tokens")
 
-    def __init__(self, tokens: tuple[Undecided, ...] = (), text: str = "", begin: int = 0, done: int = 0) -> None:
+    def __init__(
+        self, tokens: Sequence[Undecided] = (), text: str = "", begin: int = 0, done: int = 0, found: Sequence[int] = ()
+    ) -> None:
         self._tokens = list(tokens)
         self._text = text
         self._begin = begin
@@ -79,6 +90,10 @@ class TokenSpans:
         """Place where the decided spans end."""
         self._new: list[tuple[Node, str]] = []
         """Tokens that were added and not looked at yet: the node after each, and the text that it made certain."""
+        self._found = list(found)
+        """Lengths of spans that were decided to make room, and are given out with the next ones."""
+        self._looked = begin
+        """Place where the certain text ended when room was last looked for."""
 
     def __bool__(self) -> bool:
         return bool(self._tokens or self._new)
@@ -90,10 +105,10 @@ class TokenSpans:
         """Return an independent object with the same state."""
         return TokenSpans(*self.plain())
 
-    def plain(self) -> tuple[tuple[Undecided, ...], str, int, int]:
+    def plain(self) -> tuple[tuple[Undecided, ...], str, int, int, tuple[int, ...]]:
         """Return the arguments of the constructor."""
         self._take_new()
-        return tuple(self._tokens), self._text, self._begin, self._done
+        return tuple(self._tokens), self._text, self._begin, self._done, tuple(self._found)
 
     def add(self, node: Node, text: str) -> None:
         """Add a token: the stream's node after it, and the text that it made certain."""
@@ -123,24 +138,31 @@ class TokenSpans:
 
     def _take_new(self) -> None:
         """Move the new tokens into ``_tokens``, bounded by `MAX_UNDECIDED`."""
-        tokens = self._tokens
-        for node, text in self._new:
+        tokens, new, self._new = self._tokens, self._new, []
+        for node, text in new:
+            if len(tokens) >= MAX_UNDECIDED and self._looked < self._end:
+                # The text of the tokens before this one was searched for stops, so nobody asks for decided ones any more.
+                self._looked = self._end
+                self._found += self._decide()
             self._text += text
             last = tokens[-1] if tokens else None
-            if last is not None and (last.node is None or (not text and node.state is last.node.state)):
+            if last is not None and not text and node.state is last.node.state:
                 tokens[-1] = last._replace(more=last.more + 1)
-            elif len(tokens) < MAX_UNDECIDED:
+            elif len(tokens) < (2 * MAX_UNDECIDED if text else MAX_UNDECIDED):  # one that has text is no part of a run
                 tokens.append(Undecided(node, self._end, self._end + len(held_text(node))))
+            elif last is not None and last.is_many:
+                tokens[-1] = Undecided(node, self._end, None, last.more + 1)
             else:
-                tokens.append(Undecided(None, self._end, self._end))
-        self._new.clear()
+                tokens.append(Undecided(node, self._end, None))
 
     def clear(self) -> None:
         """Forget all tokens: nothing is held, and nobody wants their spans."""
         self._text = ""
         self._begin = self._done = 0
+        self._looked = 0
         self._tokens.clear()
         self._new.clear()
+        self._found.clear()
 
     def cut(self, index: int) -> int:
         """Take out the tokens after the one at ``index``, and return their number."""
@@ -166,6 +188,11 @@ class TokenSpans:
         Args:
             ends: Whether nothing is held, so that all are decided.
         """
+        self._take_new()
+        found, self._found = self._found, []
+        return found + self._decide(ends=ends)
+
+    def _decide(self, *, ends: bool = False) -> list[int]:
         lengths: list[int] = []
         count = 0
         for token, end, is_decided in self._ends():
@@ -181,8 +208,12 @@ class TokenSpans:
 
     def _release(self) -> list[int]:
         """Take out the first token although it is undecided, since too many are kept. The next one gets what it still misses."""
+        self._take_new()
+        found, self._found = self._found, []
+        if not self._tokens:
+            return found
         token, end, _ = next(self._ends())
-        lengths = token.lengths(end - self._done)
+        lengths = found + token.lengths(end - self._done)
         self._done = end
         self._drop(1)
         return lengths
@@ -201,6 +232,7 @@ class TokenSpans:
 
     def end_of(self, index: int) -> int:
         """Return the end of the span of the token at ``index``, as a number of characters before the end of the certain text."""
+        self._take_new()
         for token, end, _ in self._ends():
             if index <= token.more:
                 return self._end - end
@@ -209,21 +241,18 @@ class TokenSpans:
 
     def first_with(self, back: int) -> int:
         """Return the index of the token with the character that ends ``back`` characters before the end of the certain text."""
+        self._take_new()
         first = 0
         for token, end, _ in self._ends():
             if end >= self._end - back:
-                return first if token.node is not None else first + token.more
+                return first + token.more if token.is_many else first
             first += 1 + token.more
         return first - 1
 
     def _ends(self) -> Iterator[tuple[Undecided, int, bool]]:
         """Yield each token, the place where its span ends as far as the text is certain, and whether that is decided."""
-        self._take_new()
         end = self._done
         for token, shortest in zip(self._tokens, self._shortest(), strict=True):
-            if token.node is None:
-                yield token, self._end, False
-                continue
             had = self._text[: token.certain - self._begin] + held_text(token.node)
             # The text after the token, as far as it has proved right, and as far as every later token kept it.
             end = max(end, min(self._begin + common_length(had, self._text), shortest))
@@ -231,7 +260,7 @@ class TokenSpans:
 
     def _shortest(self) -> list[int]:
         """Return for each token the least length of the text if it had ended after it or after any later token."""
-        known = [self._end if token.node is None else token.length for token in self._tokens]
+        known = [token.certain + len(held_text(token.node)) if token.length is None else token.length for token in self._tokens]
         # Certain text stays, so a later token that is not here yet makes the text no shorter.
         return list(accumulate(reversed(known), min))[::-1]
 
