@@ -1,4 +1,4 @@
-"""``echo`` with ``logprobs``: the lists tile the text of prompt and output, whatever the engine tells, with null where it tells nothing."""
+"""``echo`` with ``logprobs``: the lists tile the text of prompt and output, with null where the engine tells nothing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _llamacpp(numbers: Numbers) -> list[Reply]:
     replies, begin, size = [], 0, 1
     while begin < len(OUTPUT):
         ids = OUTPUT[begin : begin + size]
-        told = [{"id": one, "logprob": numbers(begin + at), "top_logprobs": []} for at, one in enumerate(ids)]
+        told: list[Json] = [{"id": one, "logprob": numbers(begin + at), "top_logprobs": []} for at, one in enumerate(ids)]
         more = {"completion_probabilities": [one for one in told if one["logprob"] is not None]}
         body = {"tokens": ids, "stop": True, "stop_type": "limit", **more}
         replies.append(Reply([json.dumps(body).encode()], media_type="application/json"))

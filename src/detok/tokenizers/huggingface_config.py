@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SourceError
+from .reading import refuse_byte_order_mark
 
-__all__ = ["BYTE_ORDER_MARK", "TokenizerConfig", "json_object", "read_config", "read_files"]
+__all__ = ["TokenizerConfig", "json_object", "read_config", "read_files"]
 
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 EXTRA_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 BY_NAME = "model_specific_special_tokens"
-BYTE_ORDER_MARK = "starts with a byte order mark (EF BB BF), which JSON may not have"
 MEND = "mend it or take it away"
 FORCED_CLEAN_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
@@ -102,15 +101,15 @@ def json_object(path: Path) -> dict[str, Any]:
     """
     try:
         data = path.read_bytes()
-        if data.startswith(codecs.BOM_UTF8):
-            raise SourceError(path, found=BYTE_ORDER_MARK, accepted="save it as UTF-8 without one")
-        content = json.loads(data)
-        if not isinstance(content, dict):
-            raise ValueError(f"a {type(content).__name__}, not an object")
     except OSError as error:
         raise SourceError(path, found=f"cannot be read ({error.strerror})", accepted=MEND) from error
+    refuse_byte_order_mark(data, path)
+    try:
+        content = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise SourceError(path, found=f"is no JSON object ({error})", accepted=MEND) from error
+    if not isinstance(content, dict):
+        raise SourceError(path, found=f"is no JSON object (a {type(content).__name__}, not an object)", accepted=MEND)
     return content
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from random import Random
@@ -195,6 +196,11 @@ def test_damaged_file_is_named(files: dict[str, Any], said: str, tmp_path: Path)
 def test_byte_order_mark_is_called_so(tmp_path: Path) -> None:
     """In any of the files, as transformers refuses it too."""
     path = directory(tmp_path, tokenizer_config={})
-    (path / "tokenizer_config.json").write_bytes(b"\xef\xbb\xbf{}")
-    with pytest.raises(detok.SourceError, match=r"tokenizer_config\.json: starts with a byte order mark"):
-        detok.load(path)
+    for name in ("generation_config", "tokenizer_config", "special_tokens_map", "added_tokens", "config"):
+        file = path / f"{name}.json"
+        before = file.read_bytes() if file.exists() else b"{}"
+        file.write_bytes(b"\xef\xbb\xbf" + before)
+        with pytest.raises(detok.SourceError, match=rf"^{re.escape(str(file))}: starts with a byte order mark [^/]*$"):
+            _ = detok.load(path).eos_token_ids
+        file.write_bytes(before)
+    assert detok.load(path).decode([0])
