@@ -11,8 +11,9 @@ from typing import Any
 from ..errors import SourceError
 from .reading import refuse_byte_order_mark
 
-__all__ = ["TokenizerConfig", "json_object", "read_config", "read_files"]
+__all__ = ["TokenizerConfig", "check_tokens", "json_object", "read_config", "read_files"]
 
+BESIDE = ("tokenizer_config.json", "special_tokens_map.json")
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 EXTRA_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 BY_NAME = "model_specific_special_tokens"
@@ -74,9 +75,15 @@ class TokenizerConfig:
 
 
 def read_config(directory: Path) -> TokenizerConfig:
-    """Read what stands beside a vocabulary, as one; what tokenizer_config.json says counts first. Errors as `read_files`."""
+    """
+    Read what stands beside a vocabulary, as one; what tokenizer_config.json says counts first.
+
+    Raises:
+        SourceError: A file is no JSON object, or names tokens that cannot be.
+    """
     values: dict[str, Any] = {}
-    for content in reversed(read_files(directory)):
+    for name, content in zip(reversed(BESIDE), reversed(read_files(directory)), strict=True):
+        check_tokens(directory / name, content or {})
         values.update((key, value) for key, value in (content or {}).items() if value is not None or key not in values)
     return TokenizerConfig(values)
 
@@ -86,9 +93,9 @@ def read_files(directory: Path) -> tuple[dict[str, Any] | None, dict[str, Any] |
     Return tokenizer_config.json and special_tokens_map.json; None for one that is not there.
 
     Raises:
-        SourceError: One of them is no JSON object, or names tokens that cannot be.
+        SourceError: One of them is no JSON object.
     """
-    config, special_tokens_map = (_read(directory / name) for name in ("tokenizer_config.json", "special_tokens_map.json"))
+    config, special_tokens_map = (json_object(path) if path.is_file() else None for path in map(directory.joinpath, BESIDE))
     return config, special_tokens_map
 
 
@@ -113,17 +120,13 @@ def json_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
-    content = json_object(path)
-    _check(path, content)
-    return content
-
-
-def _check(path: Path, content: Mapping[str, Any]) -> None:
+def check_tokens(path: Path, content: Mapping[str, Any]) -> None:
     """
     Refuse tokens that cannot be.
+
+    Args:
+        path: The file.
+        content: What it says, or a part of it.
 
     Raises:
         SourceError: Naming the field.
