@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ..errors import OptionError, SourceError
+from ..errors import DetokError, OptionError, SourceError
 from .encoders import EncoderName, check_encoder
 from .formats import FORMATS, HEAD, Format, format_of_bytes, format_of_object
 from .near_paths import near_paths, what_is_missing
@@ -200,7 +200,16 @@ def _from_directory(directory: Path, mode: Mode, settings: Mapping[str, Any]) ->
             found=f"the directory has none of {', '.join(FILES)}" + (f", only {has}" if has else "; it is empty"),
             accepted="download the tokenizer's files into it; `detok formats` lists what can be loaded",
         )
-    return _from_file(directory / found, mode, settings)
+    try:
+        return _from_file(directory / found, mode, settings)
+    except SourceError as refusal:
+        if found not in WORDS or settings:
+            raise
+        try:
+            # Lists of a class that detok has no rules for: what AutoTokenizer makes of them counts.
+            return transformers.from_directory(directory, mode=mode)
+        except DetokError:
+            raise refusal from None
 
 
 def _from_file(path: Path, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:
