@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 import detok
@@ -41,6 +42,17 @@ EXAMPLES = [
     detok.WorkerError("ipc:///run/detok", problem="it has another tokenizer"),
     detok.WorkerUnavailable("ipc:///run/detok", seconds=30.0),
 ]
+
+
+def test_one_id_where_a_list_is_wanted_is_told_as_a_list() -> None:
+    """And a list where one id is wanted; what is no id gets no such hint."""
+    expected = "a list of token ids is expected"
+    for value, shown in ((5, "int 5"), (np.int64(5), "int64 np.int64(5)"), (np.array(5), "ndarray array(5)")):
+        said = str(detok.TokenTypeError(value, where="token_ids", wants_list=True))
+        assert said == f"token_ids is the {shown}; {expected}; give a list: [5]"
+    for other in (True, "5", None, 5.0, np.array([1, 2])):
+        assert str(detok.TokenTypeError(other, where="token_ids", wants_list=True)).endswith(f"; {expected}")
+    assert str(detok.TokenTypeError([5], where="token_id")).endswith("(int or numpy integer); extend() takes a list of them")
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)

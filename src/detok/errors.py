@@ -14,6 +14,7 @@ detok.errors.OptionError: max_tokens=0 is invalid; it is an integer of at least 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
 __all__ = [
     "ChatTemplateError",
@@ -84,11 +85,20 @@ class TokenTypeError(UsageError, TypeError):
 
     def __str__(self) -> str:
         place = self.where if self.position is None else f"{self.where}[{self.position}]"
-        wanted = "a list of token ids is expected; step() takes a single one" if self.wants_list else _ONE_ID
-        return f"{place} is the {type(self.value).__name__} {self.value!r}; {wanted}"
+        wanted = "a list of token ids is expected" if self.wants_list else "a token id is an integer (int or numpy integer)"
+        return f"{place} is the {type(self.value).__name__} {self.value!r}; {wanted}{self._hint}"
 
-
-_ONE_ID = "a token id is an integer (int or numpy integer)"
+    @property
+    def _hint(self) -> str:
+        if not self.wants_list:
+            several = self.where == "token_id" and isinstance(self.value, (list, tuple))
+            return "; extend() takes a list of them" if several else ""
+        if isinstance(self.value, bool):
+            return ""
+        try:
+            return f"; give a list: [{index(self.value)}]"  # type: ignore[arg-type]  # what is no integer raises
+        except (TypeError, ValueError, RuntimeError):  # as in `detok.ids`
+            return ""
 
 
 class UnknownTokenId(UsageError, LookupError):

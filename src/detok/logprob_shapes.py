@@ -8,7 +8,7 @@ The two shapes of logprobs in OpenAI's API, which are made here and nowhere else
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -20,23 +20,32 @@ __all__ = ["chat_logprobs", "completion_logprobs"]
 LEAST = -9999.0
 
 
-def chat_logprobs(entries: Iterable[TokenLogprob], *, as_token_ids: bool = False) -> dict[str, Any]:
+def chat_logprobs(entries: Iterable[TokenLogprob], *, as_token_ids: bool = False, most: int | None = None) -> dict[str, Any]:
     """
     Return the `logprobs` of a choice of OpenAI's chat completions.
 
     Args:
         entries: Of a `RequestOutput`.
         as_token_ids: Write each token as "token_id:N" (vLLM's `return_tokens_as_token_ids`).
+        most: So many alternatives, the most likely ones; None: all that the engine gave. Engines often give the sampled token
+            beside those that were asked for.
     """
     return {
         "content": [
             {
                 **_chat_entry(entry, as_token_ids),
-                "top_logprobs": [_chat_entry(other, as_token_ids) for other in entry.top],
+                "top_logprobs": [_chat_entry(other, as_token_ids) for other in _most_likely(entry.top, most)],
             }
             for entry in entries
         ]
     }
+
+
+def _most_likely(top: Sequence[TopLogprob], most: int | None) -> Sequence[TopLogprob]:
+    if most is None:
+        return top
+    each = {one.token_id: one for one in top}.values()
+    return sorted(each, key=lambda one: _finite(one.logprob) or 0.0, reverse=True)[:most]
 
 
 def _chat_entry(entry: TokenLogprob | TopLogprob, as_token_ids: bool) -> dict[str, Any]:

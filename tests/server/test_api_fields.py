@@ -361,7 +361,7 @@ def test_text_of_the_prompt_is_returned() -> None:
 
 @pytest.mark.parametrize("wanted", [None, 0, 1, 2])
 def test_alternatives_are_as_many_as_asked_for(wanted: int | None) -> None:
-    """The likeliest, whether the sampled token is one of them or not."""
+    """The likeliest, whether the sampled token is one of them or not, and each once, however often the engine names it."""
 
     async def main() -> Any:
         from detok import Logprob
@@ -370,7 +370,7 @@ def test_alternatives_are_as_many_as_asked_for(wanted: int | None) -> None:
         async with running(model(engine)) as server:
             asking = asyncio.create_task(ask(server, CHAT, {"messages": HI, "logprobs": True, "top_logprobs": wanted}))
             (name,) = await engine.arrived(1)
-            said = Logprob(-3.0, 7, ((5, -3.0), (6, -0.5), (7, -1.0)))
+            said = Logprob(-3.0, 7, ((5, -3.0), (6, -0.5), (7, -1.0), (6, -0.5)))
             engine.give(row(name, 5, finish_reason="stop", logprobs=[said]))
             return (await asking).json["choices"][0]["logprobs"]["content"]
 

@@ -44,6 +44,20 @@ MODELS = (
     "nonesuch",
     "cohere",
 )
+MORE_MODELS = (
+    "xlm-roberta",
+    "roberta",
+    "mbart",
+    "albert",
+    "deberta-v2",
+    "gpt_neox",
+    "falcon",
+    "parakeet_ctc",
+    "pegasus",
+    "whisper",
+)
+"""Whose classes have no rules here, so that transformers makes their tokenizers."""
+
 LISTED = {
     "byte level": ("Qwen2Tokenizer", "GPT2Tokenizer", "GPTNeoXTokenizerFast", "CohereTokenizer", "RobertaTokenizerFast"),
     "WordPiece": ("BertTokenizer", "DistilBertTokenizerFast", "ElectraTokenizer"),
@@ -102,6 +116,10 @@ def random_directory(rng: Random, path: Path, *, real_one: bool = False) -> Dire
         made.files["tokenizer_config.json"] = {**config, "tokenizer_class": rng.choice(LISTED[kind])} if as_lists else config
     if rng.random() < 0.3:
         made.files["special_tokens_map.json"] = _map(chance)
+        if "added_tokens_decoder" in made.files.get("tokenizer_config.json", {}) and rng.random() < 0.3:
+            made.files["special_tokens_map.json"] = {
+                name: chance.stranger() for name in (*STANDARD[:4], "additional_special_tokens")
+            }
     if rng.random() < 0.2:
         texts = rng.sample(names, 3)
         made.files["added_tokens.json"] = {text: len(vocabulary) + at for at, text in enumerate(texts)}
@@ -133,6 +151,12 @@ class Chance:
         return {name: self.rng.random() < 0.15 for name in ("lstrip", "rstrip", "single_word")} | {
             "normalized": self.rng.random() < 0.3
         }
+
+    def stranger(self) -> Any:
+        """What stands where a token may stand: an object without transformers' mark, or no token at all."""
+        unmarked = {"content": self.text(), **self.flags()}
+        marked = {"__type": "AddedToken", "content": self.text(), "normalized": None}
+        return self.rng.choice([unmarked, marked, {"a": 1}, "", 5, True, [self.text()], None])
 
     def some(self, make: Callable[[], Any], most: int = 3) -> list[Any]:
         """A list of up to so many."""
@@ -174,10 +198,22 @@ def _config(chance: Chance, kind: str, content: Json) -> Json:
     for name, values in SETTINGS.items():
         if rng.random() < 0.12:
             config[name] = rng.choice(values)
+    if rng.random() < 0.25:
+        # What transformers passes over, since it is no token, or since another file counts.
+        config |= {name: chance.stranger() for name in rng.sample([*OTHERS, "sot_token", "prefix_token"], rng.randint(1, 3))}
     items = list(config.items())
     rng.shuffle(items)
     return dict(items)
 
+
+DECODERS: Sequence[Json | None] = (
+    None,
+    {"type": "Fuse"},
+    {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+    {"type": "WordPiece", "prefix": "##", "cleanup": False},
+    {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False},
+    {"type": "BPEDecoder", "suffix": "</w>"},
+)
 
 SETTINGS: Mapping[str, Sequence[Any]] = {
     "add_bos_token": (True, False),
@@ -191,6 +227,12 @@ SETTINGS: Mapping[str, Sequence[Any]] = {
     "model_max_length": (7,),
     "padding_side": ("left",),
     "extra_ids": (0, 3),
+    "use_fast": (True, False),
+    "from_slow": (True,),
+    "tokenizer_file": (None, "nowhere"),
+    "auto_map": ({}, {"AutoModel": "x.Y"}),
+    "trim_offsets": (True, False),
+    "fix_mistral_regex": (True, False),
     "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output": (True, False),
 }
 
@@ -223,7 +265,7 @@ def _map(chance: Chance) -> Json:
 
 
 def _model(rng: Random) -> Json:
-    model: Json = {"model_type": rng.choice(MODELS)}
+    model: Json = {"model_type": rng.choice(MODELS if rng.random() < 0.7 else MORE_MODELS)}
     if rng.random() < 0.2:
         model["tokenizer_class"] = rng.choice(("PreTrainedTokenizerFast", "GPT2Tokenizer", "LlamaTokenizerFast"))
     return model
@@ -254,6 +296,19 @@ def _change(rng: Random, content: Json, vocabulary: Sequence[str]) -> None:
         single = [{"SpecialToken": {"id": first, "type_id": 0}}, text]
         pair = [*single, {"Sequence": {"id": "B", "type_id": 0}}]
         content["post_processor"] = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
+    if rng.random() < 0.2:
+        content["decoder"] = rng.choice(DECODERS)
+    if rng.random() < 0.1:
+        content["pre_tokenizer"] = rng.choice((None, {"type": "WhitespaceSplit"}, {"type": "Digits", "individual_digits": True}))
+    if rng.random() < 0.1:
+        sep, cls = ([text, ids[text]] for text in rng.choices(vocabulary, k=2))
+        content["post_processor"] = {"type": "BertProcessing", "sep": sep, "cls": cls}
+    if rng.random() < 0.15:
+        content["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+    if content["model"].get("type") == "BPE" and rng.random() < 0.2:
+        content["model"] |= {
+            name: rng.random() < 0.5 for name in ("ignore_merges", "byte_fallback", "fuse_unk") if rng.random() < 0.5
+        }
     if rng.random() < 0.15:
         pad = rng.choice((*vocabulary[:20], "<pad>", "[PAD]"))
         content["padding"] = {

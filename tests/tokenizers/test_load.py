@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64encode
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,11 +41,32 @@ def test_file_directory_path_and_object_are_the_same(tmp_path: Path, content: di
     sources: list[Any] = [path, str(path), tmp_path, str(tmp_path), tokenizers.Tokenizer.from_file(str(path))]
     loaded = [detok.load(source) for source in sources]
     assert {tokenizer.decode([0, 2, 4, 3, 1]) for tokenizer in loaded} == {"aé b"}
-    # That of a file goes by its bytes, that of an object by all its pieces.
+    # That of a file goes by its bytes, that of a directory by those of all its vocabularies, that of an object by all its pieces.
     assert len({tokenizer.fingerprint for tokenizer in loaded[:4]}) == 1
+    assert loaded[4].fingerprint != loaded[0].fingerprint
+    written(tmp_path / "vocab.json", {"a": 0})
+    assert detok.load(path).fingerprint == loaded[0].fingerprint != detok.load(tmp_path).fingerprint
+    (tmp_path / "vocab.json").unlink()
     assert {tokenizer.description for tokenizer in loaded} == {"ByteLevel; 5 ids, 1 added"}
     assert {tokenizer.vocab_size for tokenizer in loaded} == {5}
     assert {tokenizer.special_ids for tokenizer in loaded} == {frozenset({4})}
+
+
+def test_restored_request_ends_where_the_tokenizer_that_restores_it_does(tmp_path: Path, content: dict[str, Any]) -> None:
+    """Ends decode nothing, so the fingerprint does not cover them; those that the caller gave are in the snapshot."""
+    made = []
+    for end in (0, 1):
+        (tmp_path / str(end)).mkdir()
+        written(tmp_path / str(end) / "tokenizer.json", content)
+        written(tmp_path / str(end) / "generation_config.json", {"eos_token_id": end})
+        made.append(detok.load(tmp_path / str(end)))
+    one, other = made
+    assert one.fingerprint == other.fingerprint
+    assert (one.eos_token_ids, other.eos_token_ids) == ((0,), (1,))
+    for ends, restored, kept in ((None, one, 1), (None, other, 2), ([0], other, 1), ([1], one, 2)):
+        request = one.request(eos_token_ids=ends)
+        output = restored.restore_request(json.loads(json.dumps(request.snapshot()))).feed([0, 1])
+        assert (output.finish_reason, output.tokens_kept) == ("stop", kept)
 
 
 def test_object_is_not_changed(content: dict[str, Any]) -> None:
@@ -269,12 +292,40 @@ def test_errors_name_the_file_and_the_byte_order_mark(tmp_path: Path, content: d
     """Which no parser's "expected value" says."""
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(content).encode())
-    with pytest.raises(detok.SourceError, match=r"tokenizer\.json: starts with a byte order mark"):
+    with pytest.raises(detok.SourceError, match=rf"^{re.escape(str(path))}: starts with a byte order mark [^/]*$"):
         detok.load(path)
     content["decoder"] = {"type": "Replace", "pattern": {"Regex": "(["}, "content": "x"}
     written(path, content)
     with pytest.raises(detok.SourceError, match=r"tokenizer\.json: .*\(\["):
         detok.load(path)
+
+
+def test_byte_order_mark_counts_as_the_library_of_the_format_has_it(tmp_path: Path) -> None:
+    """tiktoken passes over it; a vocab.txt has it in its first token; the others refuse it, and so it is called by its name."""
+    mark = b"\xef\xbb\xbf"
+
+    def loaded(name: str, content: bytes) -> detok.Tokenizer:
+        path = tmp_path / name
+        path.write_bytes(mark + content)
+        return detok.load(path)
+
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
+    refused = {
+        "tekken.json": b'{"config": {"default_vocab_size": 256}, "vocab": [{"rank": 0, "token_bytes": "AA=="}]}',
+        "vocab.json": b'{"a": 0, "b": 1}',
+        "rwkv_vocab.txt": b"1 'a' 1\n2 'b' 1\n",
+    }
+    for name, content in refused.items():
+        with pytest.raises(detok.SourceError, match=rf"/{name}: starts with a byte order mark"):
+            loaded(name, content)
+    ranks = b"".join(b"%s %d\n" % (b64encode(bytes([byte])), byte) for byte in range(256))
+    assert loaded("a.tiktoken", ranks).decode([*b"abc"]) == "abc"
+    lines = " ".join(b64encode(bytes([byte])).decode() for byte in range(256))
+    told = {"pat_str": ".", "special_tokens": {"<s>": 256}, "bpe_ranks": f"! 0 {lines}"}
+    assert loaded("ranks.json", json.dumps(told).encode()).decode([*b"abc", 256], skip_special_tokens=False) == "abc<s>"
+    words = loaded("vocab.txt", b"[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\n")
+    assert words.decode([0, 4], skip_special_tokens=False) == "\ufeff[PAD] hello"
+    assert "vocab.txt starts with a byte order mark, which is a part of its first token" in words.description
 
 
 def test_directory_without_a_tokenizer_says_what_it_has(tmp_path: Path) -> None:
@@ -284,8 +335,22 @@ def test_directory_without_a_tokenizer_says_what_it_has(tmp_path: Path) -> None:
     written(tmp_path / "config.json", {})
     with pytest.raises(detok.SourceError, match=r"only config\.json; download the tokenizer's files"):
         detok.load(tmp_path)
-    with pytest.raises(detok.SourceError, match="there is no such file or directory"):
+    missing = rf"/nowhere: there is no such file or directory: {re.escape(str(tmp_path))} has no 'nowhere'; give the path"
+    with pytest.raises(detok.SourceError, match=missing):
         detok.load(tmp_path / "nowhere")
+
+
+def test_mistyped_path_is_told_with_near_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that could be a name on the hub, which is asked first."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "qwen3").mkdir(parents=True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(detok.SourceError, match=r"has no 'qwen-3'; did you mean models/qwen3\? Else give the path"):
+        detok.load("./models/qwen-3")
+    with pytest.raises(detok.SourceError, match=r"^modles/qwen3: is not in the cache .*; or did you mean models/qwen3\?$"):
+        detok.load("modles/qwen3")
+    with pytest.raises(detok.SourceError, match=r"^nobody/nothing: is not in the cache .* tokenizer files$"):
+        detok.load("nobody/nothing")
 
 
 @pytest.mark.parametrize("source", [None, 5, ["a"], object()])

@@ -41,6 +41,13 @@ CASES: dict[str, tuple[Any, list[str], list[str], str, str]] = {
         "{{ '<|im_start|>' + messages[0].role + '<|im_end|>' }}",
         "its chat template names tokens that do not exist: <|im_start|>",
     ),
+    "a template's byte order mark": (
+        BYTE_LEVEL,
+        ["a"],
+        [],
+        "\ufeff{{ messages }}",
+        "its chat template starts with a byte order mark, which stands at the beginning of every prompt",
+    ),
     "a template's name": (BYTE_LEVEL, ["a"], [], "{{- bos_token }}{{ messages }}", "that do not exist: bos_token"),
 }
 CLEAN: dict[str, tuple[Any, list[str], list[str], str]] = {

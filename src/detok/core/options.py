@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from ..errors import OptionError
@@ -29,7 +30,8 @@ class DecodeOptions:
     Every combination of accepted values is valid. Equal options are interchangeable, and they can be a dict's key.
 
     Raises:
-        OptionError: A value is not among those that are accepted. The error names the option and lists the values.
+        OptionError: A value is not among those that are accepted; the error names the option and lists the values. Or there is no
+            option of a name; the error suggests a similar one.
     """
 
     OF: ClassVar[str] = "a stream"
@@ -62,6 +64,11 @@ class DecodeOptions:
     "eager": each character comes out once it is complete, and only invalid bytes become U+FFFD.
     """
 
+    def __new__(cls, *args: object, **options: object) -> Self:
+        # The `__init__` that `dataclass` writes raises a TypeError without a hint for a name that it does not know.
+        cls.check_names(options)
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         check_choice("skip_special_tokens", self.skip_special_tokens, (True, False))
         check_choice("spaces_between_special_tokens", self.spaces_between_special_tokens, (None, True, False))
@@ -76,19 +83,15 @@ class DecodeOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """
-        Return the options of a mapping from names to values.
-
-        Raises:
-            OptionError: A name is unknown, or a value is not accepted.
-        """
-        cls.check_names(options)
+        """Return the options of a mapping from names to values. Errors as of the class."""
         return cls(**options)
 
     @classmethod
     def check_names(cls, options: Mapping[str, object]) -> None:
         """Raise `OptionError` if one of the names is unknown; the error suggests a similar name."""
-        known = [field.name for field in fields(cls)]
+        known = _names_of(cls)  # type: ignore[arg-type]  # mypy takes the hash of its objects for that of the class
+        if options.keys() <= known.keys():
+            return
         for option, value in options.items():
             if option == "strategy":
                 raise OptionError(option=option, value=value, accepted=STRATEGY_MOVED)
@@ -102,6 +105,12 @@ class DecodeOptions:
     def as_dict(self) -> PlainData:
         """Return the options as plain data, for a snapshot."""
         return asdict(self)
+
+
+@cache
+def _names_of(kind: type[Any]) -> Mapping[str, None]:
+    """The names of all options of a class, in their order."""
+    return dict.fromkeys(field.name for field in fields(kind))
 
 
 Value = TypeVar("Value")

@@ -77,11 +77,13 @@ class Pending:
 class OpenRequest:
     """A request between an engine and its consumer."""
 
-    __slots__ = ("id", "outlet", "seconds", "silent")
+    __slots__ = ("fills_logprobs", "id", "outlet", "seconds", "silent")
 
-    def __init__(self, request_id: str, outlet: Outlet) -> None:
+    def __init__(self, request_id: str, outlet: Outlet, *, fills_logprobs: bool = False) -> None:
         self.id = request_id
         self.outlet = outlet
+        self.fills_logprobs = fills_logprobs
+        """Whether a token of which the engine gives no logprob has an entry all the same."""
         self.seconds = 0.0
         """What decoding it took."""
         self.silent = 0

@@ -27,6 +27,8 @@ __all__ = ["OutputProcessor"]
 # So many rows are decoded before others have their turn on the event loop: about 0.1 ms.
 CHUNK_SIZE = 128
 
+_Row = tuple[Any, ...]
+
 
 class OutputProcessor:
     """
@@ -73,6 +75,8 @@ class OutputProcessor:
         self._name = uuid4().hex[:8]
         self._numbers = count()
         self._waiting_rows = 0
+        self._fills_logprobs = False
+        """A request was submitted that wants an entry for each token: from then on rows are looked at for that."""
         self._reader: asyncio.Task[None] | None = None
         self._failure: EngineError | None = None
         self._closing = asyncio.Lock()
@@ -100,6 +104,7 @@ class OutputProcessor:
         options: RequestOptions | None = None,
         sampling: Mapping[str, Any] | None = None,
         request_id: str | None = None,
+        fill_logprobs: bool = False,
     ) -> AsyncGenerator[RequestOutput, None]:
         """
         Run one request and give its outputs as they come; the last one says how it ended.
@@ -112,6 +117,8 @@ class OutputProcessor:
             options: Where the text ends, and how it is given.
             sampling: What the engine is told, by vLLM's names. `max_tokens` is that of the options, if it is not here.
             request_id: The beginning of the id that the engine sees.
+            fill_logprobs: True: outputs have `logprobs` also where the engine gives none, with None for each number. So the
+                entries tile the text whatever the engine does.
 
         Raises:
             OptionError, TokenTypeError, MissingExtra: The prompt or an option is not possible.
@@ -119,7 +126,8 @@ class OutputProcessor:
             Exception: Whatever the engine raises when it does not take the request.
         """
         pending = Pending()
-        name = await self.submit(prompt, pending, options=options, sampling=sampling, request_id=request_id)
+        given: dict[str, Any] = {"options": options, "sampling": sampling, "request_id": request_id}
+        name = await self.submit(prompt, pending, **given, fill_logprobs=fill_logprobs)
         try:
             while True:
                 output = await pending.get()
@@ -137,6 +145,7 @@ class OutputProcessor:
         options: RequestOptions | None = None,
         sampling: Mapping[str, Any] | None = None,
         request_id: str | None = None,
+        fill_logprobs: bool = False,
     ) -> str:
         """
         Begin a request whose outputs are put into an outlet as they are made, without a task that waits for them.
@@ -157,9 +166,10 @@ class OutputProcessor:
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
         # With a number, so that late rows of a request that ended are never those of another.
-        request = OpenRequest(f"{request_id or self._name}-{next(self._numbers)}", outlet)
+        request = OpenRequest(f"{request_id or self._name}-{next(self._numbers)}", outlet, fills_logprobs=fill_logprobs)
         self._detokenizer.open(request.id, ids, options)
         self._requests[request.id] = request
+        self._fills_logprobs = self._fills_logprobs or fill_logprobs
         sampling = {} if sampling is None else dict(sampling)
         if options.max_tokens is not None:
             sampling.setdefault("max_tokens", options.max_tokens)
@@ -202,7 +212,9 @@ class OutputProcessor:
         """Decode one slice of a batch, and hand out what is due."""
         requests, metrics = self._requests, self.metrics
         known = [one for one in outputs if one.request_id in requests]
-        rows = [(one.request_id, one.token_ids, one.logprobs, one.finish_reason, one.stop_reason) for one in known]
+        rows: list[_Row] = [(one.request_id, one.token_ids, one.logprobs, one.finish_reason, one.stop_reason) for one in known]
+        if self._fills_logprobs:
+            rows = [_filled(row) if requests[row[0]].fills_logprobs else row for row in rows]
         metrics.ignored_rows.add(len(outputs) - len(known))
         if not rows:
             return
@@ -314,3 +326,9 @@ class OutputProcessor:
     def _held_tokens(self) -> int:
         silent = [request for request in self._requests.values() if request.silent]
         return sum(request.silent for request in silent if self._detokenizer.holds(request.id))
+
+
+def _filled(row: _Row) -> _Row:
+    """The row with an entry for each id, if it has none."""
+    request_id, token_ids, logprobs, *ends = row
+    return row if logprobs is not None else (request_id, token_ids, [None] * len(token_ids), *ends)

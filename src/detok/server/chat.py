@@ -180,10 +180,7 @@ class ChatShape:
         """What a choice has beside its delta or message."""
         logprobs = None
         if self._logprobs and output.logprobs is not None:
-            logprobs = chat_logprobs(output.logprobs, as_token_ids=self._names_ids)
-            for entry in logprobs["content"]:
-                # An engine gives the sampled token beside those that were asked for.
-                entry["top_logprobs"] = sorted(entry["top_logprobs"], key=_logprob, reverse=True)[: self._top]
+            logprobs = chat_logprobs(output.logprobs, as_token_ids=self._names_ids, most=self._top)
         reason = shown_reason(output)
         if reason == "stop" and self._messages is not None and self._messages[index].calls:
             reason = "tool_calls"
@@ -201,10 +198,6 @@ class ChatShape:
             return usage
         reasoning = sum(one.reasoning_tokens for one in self._messages)
         return {**usage, "completion_tokens_details": {"reasoning_tokens": reasoning}}
-
-
-def _logprob(entry: dict[str, Any]) -> float:
-    return float(entry["logprob"])
 
 
 def _with_both_names(message: dict[str, Any]) -> dict[str, Any]:

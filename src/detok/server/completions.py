@@ -55,6 +55,8 @@ async def completion(asked: Asked, body: CompletionBody) -> Generation:
         options=options,
         sampling=sampling,
         shape=CompletionShape(asked, body, prompts, echoes, scored if body.prompt_logprobs is not None else []),
+        # A client of `echo` reads the lists beside the text, so they have to cover all of it.
+        fill_logprobs=bool(body.echo) and body.logprobs is not None,
     )
 
 

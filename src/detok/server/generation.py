@@ -176,6 +176,8 @@ class Generation:
     options: RequestOptions
     sampling: dict[str, Any]
     shape: Shape
+    fill_logprobs: bool = False
+    """Whether each token has an entry in the logprobs, though the engine gives no number for it."""
     names: list[str] = field(default_factory=list)
     """Of the requests that were begun."""
 
@@ -211,8 +213,9 @@ class Generation:
             sampling = {**sampling, "seed": seed + index % self.asked.n}
         prompt = self.prompts[index // self.asked.n]
         frontend = self.asked.model.frontend
+        told: dict[str, Any] = {"sampling": sampling, "request_id": self.asked.id, "fill_logprobs": self.fill_logprobs}
         try:
-            name = await frontend.submit(prompt, outlet, options=self.options, sampling=sampling, request_id=self.asked.id)
+            name = await frontend.submit(prompt, outlet, options=self.options, **told)
         except OptionError as error:
             if error.option not in self.asked.called:
                 raise

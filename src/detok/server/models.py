@@ -160,8 +160,9 @@ class Model:
             return None
         options = RequestOptions(ignore_eos=True, output="final", max_tokens=len(prompt), **decoding.as_dict())
         pending = Pending()
+        sampling = {"prompt_logprobs": count}
         name = await self.prompts.submit(
-            prompt, pending, options=options, sampling={"prompt_logprobs": count}, request_id=request_id
+            prompt, pending, options=options, sampling=sampling, request_id=request_id, fill_logprobs=True
         )
         try:
             output = await pending.get()

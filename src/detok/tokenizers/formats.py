@@ -147,7 +147,7 @@ FORMATS: tuple[Format, ...] = (
         library="rwkv",
         extra="rwkv",
         reads_itself=True,
-        file=_matches(rb"\d+ (b?'|b?\").*['\"] \d+\r?\n"),
+        file=_matches(rb"(?:\xef\xbb\xbf)?\d+ (b?'|b?\").*['\"] \d+\r?\n"),
         objects=("rwkv:TRIE_TOKENIZER", "rwkv_tokenizer:TRIE_TOKENIZER"),
     ),
     Format(
@@ -156,7 +156,7 @@ FORMATS: tuple[Format, ...] = (
         library="tiktoken",
         extra="tiktoken",
         reads_itself=True,
-        file=_matches(rb"[A-Za-z0-9+/]*={0,2} \d+\r?(\n|$)"),
+        file=_matches(rb"(?:\xef\xbb\xbf)?[A-Za-z0-9+/]*={0,2} \d+\r?(\n|$)"),
         objects=("tiktoken:Encoding",),
     ),
     Format(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SourceError
+from .reading import refuse_byte_order_mark
 
-__all__ = ["BYTE_ORDER_MARK", "TokenizerConfig", "json_object", "read_config", "read_files"]
+__all__ = ["TokenizerConfig", "check_tokens", "json_object", "read_config", "read_files"]
 
+BESIDE = ("tokenizer_config.json", "special_tokens_map.json")
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 EXTRA_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 BY_NAME = "model_specific_special_tokens"
-BYTE_ORDER_MARK = "starts with a byte order mark (EF BB BF), which JSON may not have"
 MEND = "mend it or take it away"
 FORCED_CLEAN_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
@@ -75,9 +75,15 @@ class TokenizerConfig:
 
 
 def read_config(directory: Path) -> TokenizerConfig:
-    """Read what stands beside a vocabulary, as one; what tokenizer_config.json says counts first. Errors as `read_files`."""
+    """
+    Read what stands beside a vocabulary, as one; what tokenizer_config.json says counts first.
+
+    Raises:
+        SourceError: A file is no JSON object, or names tokens that cannot be.
+    """
     values: dict[str, Any] = {}
-    for content in reversed(read_files(directory)):
+    for name, content in zip(reversed(BESIDE), reversed(read_files(directory)), strict=True):
+        check_tokens(directory / name, content or {})
         values.update((key, value) for key, value in (content or {}).items() if value is not None or key not in values)
     return TokenizerConfig(values)
 
@@ -87,9 +93,9 @@ def read_files(directory: Path) -> tuple[dict[str, Any] | None, dict[str, Any] |
     Return tokenizer_config.json and special_tokens_map.json; None for one that is not there.
 
     Raises:
-        SourceError: One of them is no JSON object, or names tokens that cannot be.
+        SourceError: One of them is no JSON object.
     """
-    config, special_tokens_map = (_read(directory / name) for name in ("tokenizer_config.json", "special_tokens_map.json"))
+    config, special_tokens_map = (json_object(path) if path.is_file() else None for path in map(directory.joinpath, BESIDE))
     return config, special_tokens_map
 
 
@@ -102,29 +108,25 @@ def json_object(path: Path) -> dict[str, Any]:
     """
     try:
         data = path.read_bytes()
-        if data.startswith(codecs.BOM_UTF8):
-            raise SourceError(path, found=BYTE_ORDER_MARK, accepted="save it as UTF-8 without one")
-        content = json.loads(data)
-        if not isinstance(content, dict):
-            raise ValueError(f"a {type(content).__name__}, not an object")
     except OSError as error:
         raise SourceError(path, found=f"cannot be read ({error.strerror})", accepted=MEND) from error
+    refuse_byte_order_mark(data, path)
+    try:
+        content = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise SourceError(path, found=f"is no JSON object ({error})", accepted=MEND) from error
+    if not isinstance(content, dict):
+        raise SourceError(path, found=f"is no JSON object (a {type(content).__name__}, not an object)", accepted=MEND)
     return content
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
-    content = json_object(path)
-    _check(path, content)
-    return content
-
-
-def _check(path: Path, content: Mapping[str, Any]) -> None:
+def check_tokens(path: Path, content: Mapping[str, Any]) -> None:
     """
     Refuse tokens that cannot be.
+
+    Args:
+        path: The file.
+        content: What it says, or a part of it.
 
     Raises:
         SourceError: Naming the field.

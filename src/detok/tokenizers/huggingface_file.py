@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Callable
 from functools import partial
@@ -11,8 +10,7 @@ from typing import Any
 
 from ..errors import SourceError
 from .decoder_json import rules_of
-from .huggingface_config import BYTE_ORDER_MARK
-from .reading import is_panic, library
+from .reading import is_panic, library, refuse_byte_order_mark
 
 __all__ = ["ACCEPTED", "compile_regex", "read", "the_library", "unlimited"]
 
@@ -55,11 +53,11 @@ def _second_try(path: Path, tokenizers: Any, error: Exception) -> Any:
     """Say what is wrong with a file that the library refused; old forms that it no longer reads are brought up to date."""
     try:
         data = path.read_bytes()
-        if data.startswith(codecs.BOM_UTF8):
-            raise SourceError(path, found=BYTE_ORDER_MARK, accepted="save it as UTF-8 without one") from error
-        content = json.loads(data)
     except OSError as fault:
         raise SourceError(path, found=f"cannot be read ({fault.strerror})", accepted=ACCEPTED) from fault
+    refuse_byte_order_mark(data, path)
+    try:
+        content = json.loads(data)
     except (ValueError, RecursionError) as fault:
         raise SourceError(path, found=f"is no JSON, or only the beginning of it ({fault})", accepted=ACCEPTED) from fault
     if not isinstance(content, dict) or not isinstance(content.get("model"), dict):

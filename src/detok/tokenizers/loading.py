@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ..errors import OptionError, SourceError
+from ..errors import DetokError, OptionError, SourceError
 from .encoders import EncoderName, check_encoder
 from .formats import FORMATS, HEAD, Format, format_of_bytes, format_of_object
+from .near_paths import near_paths, what_is_missing
 from .tokenizer import Mode, Tokenizer, check_mode
 
 __all__ = ["load"]
@@ -154,8 +155,18 @@ def _from_hub(text: str, revision: str | None) -> Path:
 
     if not looks_like_hub_name(text):
         shown = text if len(text) <= 200 else f"{text[:200]}…"
-        raise SourceError(shown, found="there is no such file or directory", accepted=ACCEPTED)
-    return from_name(text, revision=revision)
+        path = Path(text)
+        missing, near = (what_is_missing(path), near_paths(path)) if text else ("", [])
+        found = f"there is no such file or directory: {missing}" if missing else "there is no such file or directory"
+        raise SourceError(shown, found=found, accepted=f"did you mean {' or '.join(near)}? Else {ACCEPTED}" if near else ACCEPTED)
+    try:
+        return from_name(text, revision=revision)
+    except SourceError as error:
+        near = near_paths(Path(text))
+        if not near:
+            raise
+        # A name on the hub is spelled as a relative path is.
+        raise SourceError(text, found=error.found, accepted=f"{error.accepted}; or did you mean {' or '.join(near)}?") from error
 
 
 def _from_object(source: object, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:
@@ -189,7 +200,16 @@ def _from_directory(directory: Path, mode: Mode, settings: Mapping[str, Any]) ->
             found=f"the directory has none of {', '.join(FILES)}" + (f", only {has}" if has else "; it is empty"),
             accepted="download the tokenizer's files into it; `detok formats` lists what can be loaded",
         )
-    return _from_file(directory / found, mode, settings)
+    try:
+        return _from_file(directory / found, mode, settings)
+    except SourceError as refusal:
+        if found not in WORDS or settings:
+            raise
+        try:
+            # Lists of a class that detok has no rules for: what AutoTokenizer makes of them counts.
+            return transformers.from_directory(directory, mode=mode)
+        except DetokError:
+            raise refusal from None
 
 
 def _from_file(path: Path, mode: Mode, settings: Mapping[str, Any]) -> Tokenizer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from ..errors import SourceError
 from ..prompts.facts import PromptFacts
-from .huggingface_config import read_config
+from .huggingface_config import json_object, read_config
 from .reading import read_file
 
 __all__ = ["facts_beside", "facts_by_ids", "facts_of_config", "facts_of_object", "facts_of_ranks", "named_templates"]
@@ -18,7 +17,6 @@ __all__ = ["facts_beside", "facts_by_ids", "facts_of_config", "facts_of_object",
 IdOf = Callable[[str], int | None]
 
 DEFAULT = "default"
-ACCEPTED = "mend it or take it away"
 
 # The tokens that begin and end, where no configuration names them. Of those with ranks, only Llama's prompts begin with one.
 BOS = "<|begin_of_text|>"
@@ -66,7 +64,8 @@ def facts_of_config(values: Mapping[str, Any], directory: Path | None, id_of: Id
     names = dict(_named_tokens(values))
     bos, eos = names.get("bos_token"), names.get("eos_token")
     ends = [] if eos is None else [id_of(eos)]
-    templates = named_templates(values.get("chat_template"), directory or "tokenizer_config.json")
+    config = "tokenizer_config.json" if directory is None else directory / "tokenizer_config.json"
+    templates = named_templates(values.get("chat_template"), config)
     if directory is not None:
         ends += _generation_ends(directory / "generation_config.json")
         templates = _template_files(directory) or templates
@@ -151,11 +150,7 @@ def _generation_ends(path: Path) -> list[int]:
     """The ``eos_token_id`` of a generation_config.json, which is one id or several."""
     if not path.is_file():
         return []
-    try:
-        content = json.loads(path.read_bytes())
-        found = content.get("eos_token_id")
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise SourceError(path, found=f"is no JSON object ({error})", accepted=ACCEPTED) from error
+    found = json_object(path).get("eos_token_id")
     ends = [] if found is None else found if isinstance(found, list) else [found]
     if not all(type(token_id) is int and token_id >= 0 for token_id in ends):
         raise SourceError(path, found=f"eos_token_id is {found!r}", accepted="it is an id or a list of ids")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +22,7 @@ __all__ = [
     "is_panic",
     "library",
     "read_file",
+    "refuse_byte_order_mark",
     "utf8",
     "with_version",
 ]
@@ -144,6 +146,18 @@ def read_file(path: Path, accepted: str) -> bytes:
     if not content:
         raise SourceError(path, found="the file is empty", accepted=accepted)
     return content
+
+
+def refuse_byte_order_mark(data: bytes, source: object) -> None:
+    """
+    Refuse a file whose reader takes no byte order mark, by the name of what is wrong: else it would be some fault at byte 1.
+
+    Raises:
+        SourceError: It starts with one.
+    """
+    if data.startswith(codecs.BOM_UTF8):
+        found = "starts with a byte order mark (EF BB BF), which its library does not read"
+        raise SourceError(source, found=found, accepted="save it as UTF-8 without one")
 
 
 def library(name: str, *, extra: str, purpose: str) -> Any:

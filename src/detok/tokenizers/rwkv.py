@@ -18,7 +18,7 @@ from typing import Any
 from ..core.decoding.rules import RawBytes
 from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptFacts, PromptSupport
-from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, library, read_file, utf8, with_version
+from .reading import MAX_ID, ByteVocabulary, Once, added_pieces, library, read_file, refuse_byte_order_mark, utf8, with_version
 from .tokenizer import Tokenizer
 
 __all__ = ["from_file", "from_object"]
@@ -127,7 +127,9 @@ def from_file(path: Path, *, special_tokens: Mapping[str, int] | None = None) ->
         SourceError: It is no such list, or damaged; the message says in which line.
         OptionError: A special token has an id that cannot be, or that the list has.
     """
-    tokens = _read(read_file(path, ACCEPTED), path)
+    content = read_file(path, ACCEPTED)
+    refuse_byte_order_mark(content, path)
+    tokens = _read(content, path)
     return _tokenizer(tokens, special_tokens or {}, Once(_package, str(path)), source=str(path))
 
 

@@ -76,7 +76,7 @@ def _added(tokenizer: Tokenizer) -> Iterator[str]:
 
 
 def _templates(tokenizer: Tokenizer) -> Iterator[str]:
-    """Templates that write tokens which there are not, so that a model gets them in pieces, or not at all."""
+    """Templates that write a byte order mark, or tokens which there are not, which a model gets in pieces or not at all."""
     try:
         facts = tokenizer.prompt_facts
     except DetokError:  # said when a prompt is made
@@ -89,10 +89,12 @@ def _templates(tokenizer: Tokenizer) -> Iterator[str]:
             *(text for text in written if text not in texts),
             *(text for text in named if text not in facts.special_tokens),
         ]
+        of = "" if name == "default" else f" {name!r}"
+        if template.startswith("\ufeff"):
+            yield f"its chat template{of} starts with a byte order mark, which stands at the beginning of every prompt"
         if missing:
             more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-            which = "" if name == "default" else f" {name!r}"
-            yield f"its chat template{which} names tokens that do not exist: {', '.join(missing[:SHOWN])}{more}"
+            yield f"its chat template{of} names tokens that do not exist: {', '.join(missing[:SHOWN])}{more}"
 
 
 def _letters(text: str) -> str:

@@ -21,7 +21,7 @@ from ..errors import OptionError, SourceError
 from ..prompts.facts import PromptFacts, PromptSupport
 from . import mistral_chat, sentencepiece
 from .prompt_files import facts_by_ids
-from .reading import ByteVocabulary, Once, byte_piece, library, read_file, utf8, with_version
+from .reading import ByteVocabulary, Once, byte_piece, library, read_file, refuse_byte_order_mark, utf8, with_version
 from .tokenizer import Tokenizer
 
 __all__ = ["from_file", "from_object"]
@@ -181,6 +181,7 @@ def _facts(vocabulary: Vocabulary) -> PromptFacts:
 
 
 def _read(content: bytes, source: object) -> ByteVocabulary:
+    refuse_byte_order_mark(content, source)
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:

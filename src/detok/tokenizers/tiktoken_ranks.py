@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from binascii import a2b_base64
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -44,6 +45,8 @@ def read_ranks(content: bytes, source: object) -> Ranks:
     Raises:
         SourceError: It is none, or damaged; the message says in which line.
     """
+    # tiktoken's base64 passes over a byte order mark, and JavaScript over that of a JSON that it requires.
+    content = content.removeprefix(BOM_UTF8)
     if content.lstrip()[:1] == b"{":
         return _read_json(content, source)
     return Ranks(_collect(_lines(content, source), source))

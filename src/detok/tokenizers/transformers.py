@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -200,7 +200,7 @@ def _from_python(source: Any, name: str) -> Tokenizer:
         listed = dict(source.get_vocab())
         added = {token_id: str(token) for token_id, token in source.added_tokens_decoder.items()}
         tokens = {token_id: token for token, token_id in listed.items()} | added
-        special = _skipped_ids(source, tokens)
+        special = _skipped_ids(source, tokens, added)
         if not all(isinstance(token_id, int) and isinstance(token, str) for token_id, token in tokens.items()):
             raise TypeError("get_vocab maps strings to integers")
     except Exception as error:  # of foreign code
@@ -234,25 +234,33 @@ def _from_python(source: Any, name: str) -> Tokenizer:
     )
 
 
-def _skipped_ids(source: Any, tokens: Mapping[int, str]) -> frozenset[int]:
+def _skipped_ids(source: Any, tokens: Mapping[int, str], added: Collection[int]) -> frozenset[int]:
     """
-    The special ids that the object's decode really leaves out.
+    The ids that the object's decode really leaves out.
 
-    Not all are, whatever `all_special_ids` says: the word delimiter of Wav2Vec2 is one of them, and becomes a space all the same.
+    Not all of `all_special_ids` are: the word delimiter of Wav2Vec2 is one of them, and becomes a space all the same. And others
+    are, which were added as special and have no name.
     """
     special = frozenset(token_id for token_id in source.all_special_ids if token_id in tokens)
 
-    def text_of(*ids: int) -> str | None:
+    def text_of(*ids: int, skips: bool = True) -> str | None:
         try:
-            return str(source.decode(list(ids), skip_special_tokens=True))
+            return str(source.decode(list(ids), skip_special_tokens=skips))
         except Exception:  # of foreign code, which need not be able to decode just any ids
             return None
 
-    usual = next((token_id for token_id in tokens if token_id not in special and text_of(token_id)), None)
-    nothing = None if usual is None else text_of(usual, usual)
-    if usual is None or nothing is None:
+    others = (token_id for token_id in tokens if token_id not in special and token_id not in added)
+    # Two different ones, since a decode may write a token once that comes twice in a row.
+    first, *then = [*islice((token_id for token_id in others if text_of(token_id)), 2)] or (None,)
+    nothing = None if first is None else text_of(first, *then)
+    if first is None or nothing is None:
         return special
-    return frozenset(token_id for token_id in special if text_of(usual, token_id, usual) in (nothing, None))
+    found = {token_id for token_id in special if text_of(first, token_id, *then) in (nothing, None)}
+    kept = text_of(first, *then, skips=False)
+    for token_id in {*added} - special:
+        if text_of(first, token_id, *then) == nothing and text_of(first, token_id, *then, skips=False) not in (kept, None):
+            found.add(token_id)
+    return frozenset(found)
 
 
 def _decodes_itself(source: Any) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SourceError
-from .reading import MAX_ID, read_file
+from .reading import MAX_ID, read_file, refuse_byte_order_mark
 
 __all__ = [
     "CLIP_MERGES",
@@ -66,6 +66,7 @@ def vocabulary_of_json(path: Path, text: str, accepted: str) -> tuple[dict[str, 
     Raises:
         SourceError: It is no JSON object of ids.
     """
+    refuse_byte_order_mark(text[:1].encode(errors="replace"), path)
     twice: dict[str, None] = {}
 
     def last(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def vocabulary_of_json(path: Path, text: str, accepted: str) -> tuple[dict[str, 
         return found
 
     try:
-        vocabulary = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=last)
+        vocabulary = json.loads(text, object_pairs_hook=last)
     except (ValueError, RecursionError) as error:
         raise SourceError(path, found=f"is no JSON, or only the beginning of it ({error})", accepted=accepted) from error
     if not isinstance(vocabulary, dict) or not vocabulary:
@@ -141,12 +142,15 @@ def vocabulary_of_lines(path: Path, text: str) -> tuple[dict[str, int], list[str
         if entry in vocabulary:
             holes[vocabulary[entry]] = entry
         vocabulary[entry] = token_id
-    if not holes:
-        return vocabulary, []
-    first, entry = next(iter(holes.items()))
-    more = f", and {len(holes) - 1:,} more" if len(holes) > 1 else ""
-    found = f"line {vocabulary[entry] + 1} of {path.name} is {entry!r}, as line {first + 1} is"
-    return vocabulary, [f"{found}, so that the id {first} has no token{more}"]
+    strange = []
+    if text.startswith("\ufeff"):
+        strange.append(f"{path.name} starts with a byte order mark, which is a part of its first token")
+    if holes:
+        first, entry = next(iter(holes.items()))
+        more = f", and {len(holes) - 1:,} more" if len(holes) > 1 else ""
+        found = f"line {vocabulary[entry] + 1} of {path.name} is {entry!r}, as line {first + 1} is"
+        strange.append(f"{found}, so that the id {first} has no token{more}")
+    return vocabulary, strange
 
 
 def added_tokens(directory: Path) -> Mapping[str, int]:

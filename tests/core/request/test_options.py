@@ -72,6 +72,8 @@ def test_impossible_value_is_named(options: dict[str, Any], message: str) -> Non
     """The option, the value, and what is accepted."""
     with pytest.raises(detok.OptionError, match=message):
         RequestOptions.of(options)
+    with pytest.raises(detok.OptionError, match=message):
+        RequestOptions(**options)
 
 
 def test_values_at_their_limits_are_accepted() -> None:
@@ -90,6 +92,8 @@ def test_ids_are_integers_of_any_kind() -> None:
     for name in ("stop_token_ids", "eos_token_ids"):
         with pytest.raises(detok.TokenTypeError, match=rf"{name}\[1\] is the float"):
             RequestOptions.of({name: [1, 2.0]})
+        with pytest.raises(detok.TokenTypeError, match=rf"{name} is the int 5; a list .* is expected; give a list: \[5\]$"):
+            RequestOptions.of({name: 5})
 
 
 def test_options_survive_as_plain_data_and_are_keys() -> None:

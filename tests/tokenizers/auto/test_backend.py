@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from random import Random
@@ -15,7 +16,6 @@ from tokenizers import AddedToken
 import detok
 from detok.tokenizers import auto
 from tests.support.against_auto import differences
-from tests.support.configurations import random_directory
 from tests.support.handmade import BYTE_LEVEL, byte_level_tokens, make
 from tests.support.vocabularies import real
 
@@ -57,6 +57,15 @@ NOT_SPECIAL: dict[str, dict[str, Any]] = {
         "special_tokens_map": {"eos_token": "</tool_call>"},
     },
     "a flag": {"tokenizer_config": {"call_token": True}},
+    "an object without transformers' mark": {"tokenizer_config": {"call_token": {"content": "</tool_call>", "special": True}}},
+    "a map of nonsense that is not read": {
+        "tokenizer_config": {"added_tokens_decoder": {}},
+        "special_tokens_map": {"eos_token": 5, "additional_special_tokens": [None, {"a": 1}], "call_token": ["</tool_call>"]},
+    },
+    "nonsense that a map covers": {
+        "tokenizer_config": {"eos_token": ["</tool_call>"]},
+        "special_tokens_map": {"eos_token": "</s>", "pad_token": {"a": 1}},
+    },
 }
 
 
@@ -77,6 +86,61 @@ def test_named_token_that_does_not_exist_gets_the_next_id(tmp_path: Path) -> Non
     assert [tokenizer.piece(token_id).text for token_id in (7, 8, 9)] == ["<1>", "<2>", "<3>"]
     assert tokenizer.eos_token_ids == (8,)
     assert not list(differences(path, Random(0)))
+
+
+def test_name_without_a_token_takes_no_place_in_the_order(tmp_path: Path) -> None:
+    """A null, whose name a mapping has too, does not come before the tokens that a file names after it."""
+    config = {"think_token": None, "image_token": "<1>", "extra_special_tokens": {"think_token": "<2>"}}
+    path = directory(tmp_path, tokenizer_config=config)
+    assert [detok.load(path).piece(token_id).text for token_id in (7, 8)] == ["<1>", "<2>"]
+    assert not list(differences(path, Random(0)))
+
+
+def test_empty_token_around_a_text_of_word_lists(tmp_path: Path) -> None:
+    """It has the id of the unknown token, as transformers looks it up."""
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n")
+    config = {"tokenizer_class": "DistilBertTokenizer", "bos_token": "", "add_bos_token": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    assert not list(differences(tmp_path, Random(0)))
+
+
+def test_word_lists_of_a_class_without_rules_are_made_by_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is installed; else the refusal says which class it is."""
+    words = {text: at for at, text in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", "a", "b"])}
+    for name, value in {"vocab": words, "tokenizer_config": {"tokenizer_class": "Wav2Vec2CTCTokenizer"}}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(value))
+    tokenizer = detok.load(tmp_path)
+    assert tokenizer.decode([5, 5, 4, 0, 6]) == "a b"
+    assert tokenizer.built.startswith("transformers ")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    (tmp_path / "vocab.json").write_text(json.dumps({**words, "c": 7}))
+    with pytest.raises(detok.SourceError, match=r"vocab\.json: there is no merges\.txt beside it"):
+        detok.load(tmp_path)
+
+
+@pytest.mark.parametrize("model", ["parakeet_ctc", "lasr_ctc"])
+def test_special_of_a_class_with_its_own_decode_is_what_it_leaves_out(model: str, tmp_path: Path) -> None:
+    """These write a token once that comes twice in a row, and leave out what was added as special, named or not."""
+    path = directory(tmp_path, tokenizer_config={"eos_token": "<x>"}, config={"model_type": model})
+    content = json.loads((path / "tokenizer.json").read_text())
+    content["model"] = {"type": "Unigram", "unk_id": 0, "vocab": [[text, -1.0] for text in ["<unk>", "a", "b", "c", *NAMES[:2]]]}
+    content["added_tokens"] = [
+        {
+            "id": at,
+            "content": text,
+            "special": special,
+            "normalized": False,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+        }
+        for at, text, special in ((0, "<unk>", True), (4, NAMES[0], True), (5, NAMES[1], False))
+    ]
+    (path / "tokenizer.json").write_text(json.dumps(content))
+    tokenizer = detok.load(path)
+    assert {0, 4} <= tokenizer.special_ids
+    assert 5 not in tokenizer.special_ids
+    assert not [difference for difference in differences(path, Random(0)) if "special" in difference]
 
 
 def special_once() -> tokenizers.Tokenizer:
@@ -131,19 +195,14 @@ def test_real_directory_is_what_auto_tokenizer_makes_of_it(name: str, kind: str)
 def test_class_without_rules_is_made_by_transformers(tmp_path: Path) -> None:
     """Which is in the fingerprint; and a class with rules is not, whether transformers is there or not."""
     transformers = pytest.importorskip("transformers", reason="it makes the tokenizer")
-    made = random_directory(Random(3), tmp_path / "t")
-    made.kind, made.files = (
-        "byte level",
-        {**made.files, "tokenizer.json": json.loads((detok.EMBEDDED / "tokenizer.json").read_text())},
-    )
-    made.files["tokenizer_config.json"] = {"tokenizer_class": "WhisperTokenizer"}
-    made.files.pop("config.json", None)
-    tokenizer = detok.load(made.write())
+    embedded = json.loads((detok.EMBEDDED / "tokenizer.json").read_text(encoding="utf-8"))
+    path = directory(tmp_path, tokenizer=embedded, tokenizer_config={"tokenizer_class": "WhisperTokenizer"})
+    tokenizer = detok.load(path)
     assert tokenizer.built == f"transformers {transformers.__version__}"
     again = detok.load(detok.EMBEDDED)
     assert (again.built, len(again.fingerprint)) == ("", len(tokenizer.fingerprint))
     with pytest.raises(detok.OptionError, match="transformers makes this WhisperTokenizer"):
-        detok.load(made.path, encoder="tokenizers")
+        detok.load(path, encoder="tokenizers")
 
 
 @pytest.mark.parametrize(
@@ -195,6 +254,11 @@ def test_damaged_file_is_named(files: dict[str, Any], said: str, tmp_path: Path)
 def test_byte_order_mark_is_called_so(tmp_path: Path) -> None:
     """In any of the files, as transformers refuses it too."""
     path = directory(tmp_path, tokenizer_config={})
-    (path / "tokenizer_config.json").write_bytes(b"\xef\xbb\xbf{}")
-    with pytest.raises(detok.SourceError, match=r"tokenizer_config\.json: starts with a byte order mark"):
-        detok.load(path)
+    for name in ("generation_config", "tokenizer_config", "special_tokens_map", "added_tokens", "config"):
+        file = path / f"{name}.json"
+        before = file.read_bytes() if file.exists() else b"{}"
+        file.write_bytes(b"\xef\xbb\xbf" + before)
+        with pytest.raises(detok.SourceError, match=rf"^{re.escape(str(file))}: starts with a byte order mark [^/]*$"):
+            _ = detok.load(path).eos_token_ids
+        file.write_bytes(before)
+    assert detok.load(path).decode([0])

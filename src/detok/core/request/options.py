@@ -32,7 +32,7 @@ class RequestOptions(DecodeOptions):
     interchangeable, and they can be a dict's key. ``tokenizer.request`` takes the options as an object, or each by name.
 
     Raises:
-        OptionError: A value is not accepted, or contradicts another one. The error names the option.
+        OptionError: A value is not accepted, or contradicts another one, or there is no such option. The error names the option.
         TokenTypeError: A stop token id is not an integer.
     """
 
@@ -58,7 +58,10 @@ class RequestOptions(DecodeOptions):
     """The text ends before the first of these ids, special or not. The id itself is kept in `RequestOutput.token_ids`."""
 
     eos_token_ids: Iterable[int] | None = None
-    """The text ends before these ids too, with the `stop_reason` None, as in vLLM. None: ``tokenizer.eos_token_ids``."""
+    """
+    The text ends before these ids too, with the `stop_reason` None, as in vLLM. None: ``tokenizer.eos_token_ids``; after
+    `restore_request` and in a worker those of the tokenizer there, since the fingerprint does not cover them.
+    """
 
     ignore_eos: bool = False
     """True: do not stop at `eos_token_ids`. Ids that `stop_token_ids` lists still stop."""

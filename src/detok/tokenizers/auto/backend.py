@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SourceError
-from ..huggingface_config import json_object, read_files
+from ..huggingface_config import check_tokens, json_object, read_files
 from ..reading import Once
 from .classes import BACKEND, MISTRAL, Chosen, choose
 from .mistral import mend_pattern
 from .recipes import RECIPES, Parts, Recipe, put_around
-from .settings import Settings, merge
+from .settings import Settings, effective, merge
 from .tokens import Named, add_tokens, name_tokens
 
 __all__ = ["Built", "build", "build_of_lists", "class_of", "has_rules", "needs_transformers"]
@@ -175,6 +175,9 @@ def _assemble(
 def _settings(directory: Path, *, is_listed: bool = True) -> Settings:
     """What the files say; ``is_listed`` if there is a tokenizer.json with a list of added tokens."""
     config, special_tokens_map = read_files(directory)
+    of_config, of_map = effective(config or {}, special_tokens_map or {})
+    check_tokens(directory / "tokenizer_config.json", of_config)
+    check_tokens(directory / "special_tokens_map.json", of_map)
     added = directory / "added_tokens.json"
     listed = json_object(added) if added.is_file() and "added_tokens_decoder" not in (config or {}) else {}
     if not all(type(token_id) is int for token_id in listed.values()):

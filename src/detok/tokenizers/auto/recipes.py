@@ -234,7 +234,10 @@ def put_around(tokenizer: Any, named: Named, values: Values) -> None:
     """Let the first and the last token of a text be those that the keywords ask for, as ``update_post_processor`` does."""
     around = [(name, named.text(f"{name}_token")) for name in ("bos", "eos") if values.get(f"add_{name}_token")]
     before, after = ([text for name, text in around if name == wanted and text is not None] for wanted in ("bos", "eos"))
-    _template(tokenizer, before, after)
+    tokens = [(text, _id_of(tokenizer, named, text, None)) for text in (*before, *after)]
+    # One string, which the library cuts at spaces: a token with a space in it is refused.
+    single = " ".join([*(f"{text}:0" for text in before), "$A:0", *(f"{text}:0" for text in after)])
+    tokenizer.post_processor = _tokenizers().processors.TemplateProcessing(single=single, special_tokens=tokens)
 
 
 def _id_of(tokenizer: Any, named: Named, text: str | None, usual: int | None) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["STANDARD", "Settings", "merge", "token_of"]
+__all__ = ["STANDARD", "Settings", "effective", "merge", "token_of"]
 
 STANDARD = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 """The names of special tokens that every class knows, in the order in which they are added."""
@@ -21,6 +21,7 @@ EXTRA = "extra_special_tokens"
 OLD_EXTRA = "additional_special_tokens"
 BY_NAME = "model_specific_special_tokens"
 DECLARED = "added_tokens_decoder"
+NAMED = (*STANDARD, EXTRA, OLD_EXTRA, BY_NAME)
 FLAGS = ("single_word", "lstrip", "rstrip")
 
 IGNORED = ("tokenizer_class", "init_inputs")
@@ -40,6 +41,26 @@ class Settings:
 
     around: Mapping[str, Any]
     """What tokenizer_config.json says of the tokens around a text. With a tokenizer.json the class does not see it."""
+
+
+def effective(config: Mapping[str, Any], special_tokens_map: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """
+    Return what counts of both files. What does not is not looked at, so it may be anything.
+
+    Args:
+        config: The tokenizer_config.json.
+        special_tokens_map: The special_tokens_map.json.
+    """
+    of_map = {} if DECLARED in config else dict(special_tokens_map)
+    of_config = {key: value for key, value in config.items() if key not in of_map or key == EXTRA}
+    if config.get(EXTRA):
+        of_config.pop(OLD_EXTRA, None)
+    if EXTRA in config or OLD_EXTRA in config or EXTRA in of_map:
+        of_map.pop(OLD_EXTRA, None)
+    # Objects of the map are tokens without being looked at, and one that has no text is a token without any.
+    return of_config, {
+        key: {"content": "", **one} if isinstance(one, Mapping) and key in STANDARD else one for key, one in of_map.items()
+    }
 
 
 def merge(
@@ -73,7 +94,7 @@ def merge(
         _take_map(values, special_tokens_map)
         declared = _declare(values, added_tokens, () if listed is None else listed())
     by_text = {str(token): token for _, token in declared.items()}
-    values = {key: _with_tokens(value) for key, value in values.items() if key != DECLARED}
+    values = {key: _with_tokens(value, named=key in NAMED) for key, value in values.items() if key != DECLARED}
     for key in STANDARD:
         if values.get(key) is not None:
             values[key] = by_text.get(str(values[key]), values[key])
@@ -130,13 +151,15 @@ def _declare(values: Mapping[str, Any], added_tokens: Mapping[str, int], listed:
     return declared | {int(token["id"]): token_of(token) for token in listed}
 
 
-def _with_tokens(value: Any) -> Any:
-    """The value with every object that is a token made one, at any depth."""
+def _with_tokens(value: Any, *, named: bool) -> Any:
+    """The value with every object that is a token made one, at any depth: those with transformers' mark; if ``named``, any."""
     if isinstance(value, Mapping):
-        if isinstance(value.get("content"), str):
-            # What stands here is named, and so special; but an object with the mark of transformers says itself what it is.
-            return token_of(value, special=None if "__type" in value or "special" in value else True)
-        return {key: _with_tokens(item) for key, item in value.items()}
+        if value.get("__type") == "AddedToken":
+            return token_of(value)
+        if named and isinstance(value.get("content"), str):
+            # transformers 5 refuses these. Older versions wrote them, for what is special.
+            return token_of(value, special=None if "special" in value else True)
+        return {key: _with_tokens(item, named=named) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_tokens(item) for item in value]
+        return [_with_tokens(item, named=named) for item in value]
     return value

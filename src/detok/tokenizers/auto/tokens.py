@@ -52,7 +52,10 @@ def name_tokens(values: Mapping[str, Any]) -> Named:
     found: dict[str, Any] = {**dict.fromkeys(STANDARD), **{name: values[name] for name in STANDARD if name in values}}
     if isinstance(extra, Mapping):
         found |= extra
-    found |= {name: token for name, token in values.items() if name.endswith("_token") and name not in STANDARD}
+    # What is no token takes no place in the order either.
+    found |= {
+        name: token for name, token in values.items() if name.endswith("_token") and name not in STANDARD and _is_token(token)
+    }
     found |= values.get(BY_NAME) or {}
     listed = extra if isinstance(extra, list) else []
     return Named(
