@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 import re
-import time
+import sys
 from dataclasses import replace
+from types import FrameType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from detok.turns.channels import ChannelDelta
+from detok.turns.formats import TurnFormat
 from detok.turns.harmony import MAX_HEADER
 from detok.turns.parsers import turn_parser
 from detok.turns.segments import Text
@@ -151,15 +153,27 @@ def test_what_is_held_is_bounded(name: str) -> None:
         assert len(given) > 0
 
 
+def _work(turn: TurnFormat, text: str) -> int:
+    """Calls of functions in detok.turns, and characters that they were given, until a text is parsed."""
+    work = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal work
+        if event == "call" and "/detok/turns/" in frame.f_code.co_filename.replace("\\", "/"):
+            given = frame.f_locals.get("text")
+            work += 1 + (len(given) if isinstance(given, str) else 0)
+
+    sys.setprofile(count)
+    try:
+        parse(turn, text, [1 << 20])
+    finally:
+        sys.setprofile(None)
+    return work
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_work_is_linear(name: str) -> None:
     """Many openings that become nothing cost the same each."""
-    family = FAMILIES[name]
-    text = family.write([("f", {"a": "x"})])[: 40 if name != "think" else 0] or "<think>"
-    turn = format_of(name)
-    seconds = []
-    for count in (200, 800):
-        begin = time.perf_counter()
-        parse(turn, text * count, [1 << 20])
-        seconds.append(time.perf_counter() - begin)
-    assert seconds[1] < 16 * seconds[0] + 0.2
+    text = FAMILIES[name].write([("f", {"a": "x"})])[: 40 if name != "think" else 0] or "<think>"
+    few, many = (_work(format_of(name), text * count) for count in (100, 400))
+    assert few < many < 5 * few
