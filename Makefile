@@ -43,7 +43,7 @@ coverage: $(VENV)/test ## The tests, and which lines none of them reaches
 	@$(BIN)/python -m pytest -n auto --cov --cov-report=term-missing:skip-covered
 
 fuzz: $(VENV)/test ## Every property with 2,000 examples, each time others (about an hour)
-	@DETOK_FUZZ=2000 $(BIN)/python -m pytest -n auto tests/core/test_laws.py
+	@DETOK_FUZZ=2000 $(BIN)/python -m pytest -n auto tests/core/test_laws.py tests/turns/test_parsers.py
 
 bench: $(VENV)/bench ## The speed of a step against every peer that is installed
 	@$(BIN)/python -m bench.step

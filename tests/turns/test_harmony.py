@@ -48,6 +48,8 @@ C, M = "<|channel|>", "<|message|>"
         (f"{C}analysis to=python code{M}print(1)<|call|>", [("reasoning", "print(1)", "")]),
         (f"{C}commentary to=assistant{M}x<|end|>", [("content", "x", "")]),
         (f"{C}final{M}a {M} b {C}odd, c<|end|>\n\nmore", [("content", f"a {M} b {C}odd, c", ""), ("content", "\n\nmore", "")]),
+        (f"a{C}<|end|>b", [("content", "a", ""), ("content", "b", "")]),
+        (f"a{C}<|start|>b", [("content", "a", ""), ("content", "<|start|>b", "")]),
         ("assistant " * 80, [("content", "assistant " * 80, "")]),
     ],
 )

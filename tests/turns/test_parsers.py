@@ -59,6 +59,14 @@ def turns(draw: st.DrawFn, name: str) -> str:
     return text
 
 
+def tokens_of(family: Family) -> tuple[str, ...]:
+    """What of a family's markup is a special token in some vocabulary."""
+    written = family.write([("f", {"a": "x"}), ("g_2", {})]) + " ".join((family.opens, family.closes, *family.delimiters))
+    return tuple(
+        dict.fromkeys(re.findall(r"<\|[a-z_]{3,}\|?>|<｜[^<>]+｜>|\[/?[A-Z_]{4,}\]|<[a-z_]+\|>|</?[a-z_]+>|<\|\"\|>", written))
+    )
+
+
 def check_accounts(text: str, deltas: list[ChannelDelta], family: Family) -> None:
     """Each character is in a part, or is a delimiter or white space between delimiters."""
     place = 0
@@ -72,7 +80,9 @@ def check_accounts(text: str, deltas: list[ChannelDelta], family: Family) -> Non
     left.append(text[place:])
     if family.write.__name__ == "_harmony":
         # Headers are delimiters: what says something in them is in `header`, or they begin no message.
-        header = r"(?:<\|(?:start|channel|constrain)\|>[^\s<]*|to=[^\s<]*|assistant|analysis|commentary|final|json|code|\s)*"
+        header = (
+            r"(?:<\|(?:start|channel|constrain)\|>[ \t]*[^\s<]*|to=[^\s<]*|assistant|analysis|commentary|final|json|code|\s)*"
+        )
         pattern = rf"(?:{header}<\|(?:message|end|call|return|start)\|>|\s)*{header}"
     else:
         marks = (family.opens, family.closes, *family.delimiters)
@@ -84,13 +94,18 @@ def check_accounts(text: str, deltas: list[ChannelDelta], family: Family) -> Non
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_nothing_is_lost_and_pieces_do_not_matter(name: str, data: st.DataObject) -> None:
-    """One character at a time, all at once and in any pieces: the same parts, which account for every character."""
+    """
+    One character at a time, all at once and in any pieces: the same parts, which account for every character.
+
+    Whether delimiters are text or tokens.
+    """
     text = data.draw(turns(name))
     turn, family = format_of(name), FAMILIES[name]
-    whole = parse(turn, text, [len(text) or 1])
+    specials = data.draw(st.sampled_from([(), tokens_of(family)]))
+    whole = parse(turn, text, [len(text) or 1], specials)
     check_accounts(text, whole, family)
-    assert parse(turn, text, [1]) == whole
-    assert parse(turn, text, data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))) == whole
+    assert parse(turn, text, [1], specials) == whole
+    assert parse(turn, text, data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)), specials) == whole
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -203,9 +203,8 @@ class HarmonyParser:
         if mark != MESSAGE and not (mark == CALL and self._function(header)):
             if header.strip() and not _HEADER.fullmatch(header):
                 return self._fail(header + mark)
-            # Nothing came after it.
-            if self.back != CONTENT and mark in _ENDS:
-                self._close()
+            # Nothing came after it; what was before has ended all the same.
+            self._close()
             self.place += len(header) + (len(mark) if mark != START else 0)
             self._begin(START if mark == START else "", CONTENT)
             return ""
