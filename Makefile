@@ -32,7 +32,7 @@ layers: $(VENV)/test ## A module imports only what stands below it
 unit: $(VENV)/test ## The tests alone
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
-heavy: $(VENV)/test ## What takes longer: whether mypyc accepts core, and tests/heavy
+heavy: $(VENV)/heavy ## What takes longer: whether mypyc accepts core, and tests/heavy
 	@$(BIN)/python -m scripts.check_mypyc
 	@$(BIN)/python -m pytest -n auto --dist worksteal tests/heavy || [ $$? -eq 5 ] # 5: there are none
 
@@ -73,6 +73,11 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --editable '.[cli,serve]' --group test --group lint
 	@# trl brings chat templates that tests render; what it depends on (torch, gigabytes) is not needed for that.
 	@$(BIN)/python -m pip install --quiet --no-deps 'trl>=1.16'
+	@touch $@
+
+$(VENV)/heavy: $(VENV)/test
+	@echo "installing the clients that tests/heavy tries"
+	@$(BIN)/python -m pip install --quiet --group clients
 	@touch $@
 
 $(VENV)/bench: pyproject.toml | $(VENV)/bin/python
