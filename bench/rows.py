@@ -225,7 +225,7 @@ class Batches:
     def steps(self, columns: Columns) -> Sequence[Any]:
         names = [f"request-{row}" for row in range(len(columns[0]))]
         logprobs = [[-1.0]] * len(names) if self._logprobs else repeat(None)
-        return [[*zip(names, [[one] for one in ids], repeat(None), logprobs, repeat(None), strict=False)] for ids in columns]
+        return [[*zip(names, [[one] for one in ids], logprobs, repeat(None), repeat(None), strict=False)] for ids in columns]
 
     def open(self, count: int) -> Step:
         for row in range(count):

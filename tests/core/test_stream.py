@@ -42,7 +42,9 @@ def test_numpy_integers_are_ids(tokenizer: detok.Tokenizer, integer: Any) -> Non
     """An id may be an integer of any kind, alone, in a list, an array, or a prompt."""
     ids = [HI, E3, X81, X82, HI]
     stream = tokenizer.stream(prompt_ids=np.array([BOS, HI], dtype=np.int64))
+    other = stream.copy()
     assert [stream.step(integer(token_id)) for token_id in ids] == [" Hi", "", "", "", "あ Hi"]
+    assert [other.extend([integer(token_id)]) for token_id in ids] == [" Hi", "", "", "", "あ Hi"]
     assert tokenizer.decode([integer(token_id) for token_id in ids]) == "Hiあ Hi"
     assert tokenizer.decode(np.array(ids)) == "Hiあ Hi"
     assert tokenizer.decode(iter(ids)) == tokenizer.decode(tuple(ids)) == "Hiあ Hi"
@@ -59,6 +61,8 @@ def test_what_is_no_integer_is_refused(tokenizer: detok.Tokenizer, value: Any) -
         stream.step(value)
     with pytest.raises(detok.TokenTypeError, match=r"token_ids\[2\]"):
         stream.extend([HI, HI, value])
+    with pytest.raises(detok.TokenTypeError, match=r"token_ids\[0\]"):
+        stream.extend([value])
     with pytest.raises(TypeError, match=r"prompt_ids\[1\]"):
         tokenizer.stream(prompt_ids=[HI, value])
     assert stream.snapshot() == before
@@ -76,7 +80,9 @@ def test_negative_and_huge_ids_vanish(tokenizer: detok.Tokenizer) -> None:
     """No id counts from the end of the table, however often its positive twin was seen."""
     stream = tokenizer.stream()
     stream.extend([HI] * 3)
-    assert [stream.step(token_id) for token_id in (-1, -2, -len(TOKENS), 1 << 31, 1 << 32, 1 << 63, 1 << 200)] == [""] * 7
+    ids = (-1, -2, -len(TOKENS), 1 << 31, 1 << 32, 1 << 63, 1 << 200)
+    assert [stream.step(token_id) for token_id in ids] == [""] * 7
+    assert [stream.extend([token_id]) for token_id in ids] == [""] * 7
     assert stream.step(HI) == " Hi"
 
 

@@ -14,6 +14,7 @@ from detok.core.decoding.rewriter import Rewriter
 from detok.core.decoding.rules import ByteFallback, Fuse, RawBytes, Replace, Rule, Strip
 from detok.core.decoding.text_rules import Substitute
 from detok.core.options import DecodeOptions
+from detok.core.request.places import TOKEN
 from detok.core.request.stop_search import StopSearch
 from detok.core.utf8 import decode_lossy
 from detok.core.vocabulary import Piece
@@ -174,13 +175,13 @@ def test_places_and_requests() -> None:
     request = made.request(stop=["END"])
     assert [request.feed([token_id]).text for token_id in (the, space_e, lower)] == ["The", " ", "End"]
     request = made.request(stop=["END"])
-    texts, recent = [], []
+    texts, spent = [], []
     for token_id in (the, space_e):
         texts.append(request.feed([token_id]).text)
-        recent.append(len(request._recent))
-    assert (texts, recent) == (["The", " "], [1, 2])
+        spent.append(divmod(request._budget - request._left, TOKEN))
+    assert (texts, spent) == (["The", " "], [(1, 3), (2, 4)])
     last = request.feed([upper])
-    assert (last.text, last.finish_reason, last.stop_reason, request._recent) == ("", "stop", "END", [])
+    assert (last.text, last.finish_reason, last.stop_reason, request._budget - request._left) == ("", "stop", "END", 0)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,8 @@ class _Imported(Mapping[str, Any]):
         """
         if name not in COMMANDS:
             raise KeyError(name)
+        # Without PyTorch, transformers says on stderr that there are no models. No command needs one.
+        os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
         try:
             module = import_module(f".{name}", __package__)
         except ImportError as error:

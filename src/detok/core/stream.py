@@ -83,20 +83,21 @@ class TextStream:
         Raises:
             StreamFinished, TokenTypeError, UnknownTokenId: As `step`.
         """
-        if type(token_ids) is list and len(token_ids) == 1 and type(token_ids[0]) is int and token_ids[0] > 1:
-            # One id: the usual step of an engine.
-            token_id: int = token_ids[0]
+        if type(token_ids) is list and len(token_ids) == 1:
+            # One id, the usual step of an engine: as in `step`.
+            token_id = token_ids[0]
             try:
-                text = self._texts[token_id]
-            except IndexError:
+                text = self._texts[token_id] if token_id >= 0 else None
+            except (TypeError, ValueError, IndexError, RuntimeError):
                 text = None
             if text is not None:
                 return text
-            move = self._node.moves.get(token_id)
-            if move is not None:
-                text, self._node = move
-                self._texts = self._node.texts
-                return text
+            if type(token_id) is int:
+                move = self._node.moves.get(token_id)
+                if move is not None:
+                    text, self._node = move
+                    self._texts = self._node.texts
+                    return text
         ids = as_ids(token_ids)
         node = before = self._node
         machine = node.machine

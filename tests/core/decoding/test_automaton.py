@@ -22,7 +22,7 @@ RUNS = Pieces("", "", "x", "<0x41>")
 
 def automaton_of(pieces: Pieces = BYTES, rules: Sequence[Rule] = (RawBytes(),)) -> Automaton:
     """An automaton with nothing remembered."""
-    return Automaton(pipeline_of(pieces, rules), lambda: "fingerprint", [])
+    return Automaton(pipeline_of(pieces, rules), lambda: "fingerprint", [], [])
 
 
 def pipeline_of(pieces: Pieces = BYTES, rules: Sequence[Rule] = (RawBytes(),)) -> Pipeline:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 import detok
 from detok.core.request.output import OutputCollector
-from detok.core.request.places import Places
-from detok.core.request.request import MAX_RECENT
+from detok.core.request.places import MAX_MOVES, Places
 from detok.data import sample
 from detok.inspection.strategies import by_strategy
 from tests.support.handmade import BYTE_LEVEL, FALLBACK, FUSE, byte_tokens, make, sequence
@@ -207,7 +206,7 @@ def test_special_tokens_inside_a_character_are_bounded() -> None:
         for token_id in (first, *[special] * 100):
             (output,) = batch.step([detok.Row(name, [token_id])])
             assert output == detok.RequestOutput("", [token_id])
-            assert len(batch.request(name)._recent) <= MAX_RECENT
+            assert len(batch.request(name)._noted) <= MAX_MOVES
         assert batch.step([detok.Row(name, rest)])[0].text == "🦜"
 
 
@@ -468,7 +467,7 @@ def test_fault_in_a_state_change_is_loud(
         batch.open(request_id, (), detok.RequestOptions(**asked))
     raised = plant(batch.request("b"), name, monkeypatch, late=late)
     before: list[detok.RequestOutput] = []
-    for turn in range(2 * MAX_RECENT):
+    for turn in range(2 * MAX_MOVES):
         token_id = LETTERS[turn % 3]
         first, second, third = batch.step([detok.Row(request_id, [token_id]) for request_id in "abc"])
         assert first == third == alone.feed([token_id])
@@ -496,7 +495,7 @@ def test_fault_in_a_state_change_of_one_request_is_raised(
     before: list[detok.RequestOutput] = []
 
     def feed_all() -> None:
-        before.extend(request.feed([LETTERS[turn % 3]]) for turn in range(2 * MAX_RECENT))
+        before.extend(request.feed([LETTERS[turn % 3]]) for turn in range(2 * MAX_MOVES))
 
     with pytest.raises(TypeError, match="planted") as caught:
         feed_all()

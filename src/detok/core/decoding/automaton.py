@@ -143,18 +143,19 @@ class Automaton(StreamMachine):
         pipeline: Answers where an id leads, once for each pair of state and id.
         fingerprint: As `StreamMachine` takes it.
         blank: As `StreamMachine` takes it. The automata of one decoder share one list, which grows as `Node.texts` does.
+        texts: The list of the idle node, without texts. Both lists have the length of the vocabulary from the beginning (see
+            `blank_texts`): growing lists of 150,000 entries by doubling took half the time of a tokenizer's first text.
     """
 
     exact = True
 
-    def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str], blank: IdleTexts) -> None:
+    def __init__(self, pipeline: Pipeline, fingerprint: Callable[[], str], blank: IdleTexts, texts: IdleTexts) -> None:
         super().__init__(pipeline, fingerprint, blank)
         self.rules = pipeline
         self._ordinary = ordinary_token(pipeline.vocabulary)
+        self._alone = pipeline.alone
         self.questions = 0
         """Number of times that the pipeline was asked. Tests bound the work by it."""
-        # Allocated in full size: growing lists of 150,000 entries by doubling took half the time of a tokenizer's first text.
-        texts = blank_texts(pipeline.vocabulary)
         self._nodes: dict[State, Node] = {}
         self._moves_left = MAX_MOVES
         self._after_last_id: dict[int, Node] = {}
@@ -165,19 +166,18 @@ class Automaton(StreamMachine):
         self.start = self.node(pipeline.start)
 
     def advance(self, node: Node, token_id: int) -> tuple[str, Node]:
-        texts = node.texts
-        if node is self.home and 1 < token_id < len(texts) and token_id not in node.moves:
-            text = texts[token_id]
+        move = node.moves.get(token_id)
+        if move is not None:
+            return move
+        if node is self.home and 1 < token_id < len(node.texts):
+            text = node.texts[token_id]
             if text is None:
                 # The first occurrence of an id. Nearly all are whole characters, and to see that takes no states.
                 token = self._ordinary(token_id)
                 if token is not None:
-                    text = texts[token_id] = self.rules.alone(token)
+                    text = node.texts[token_id] = self._alone(token)
             if text is not None:
                 return text, node
-        move = node.moves.get(token_id)
-        if move is not None:
-            return move
         if node is self.finished:
             raise StreamFinished
         self.questions += 1
@@ -189,7 +189,7 @@ class Automaton(StreamMachine):
 
     def warm(self) -> None:
         """Fill the list of the idle node, so that no stream meets an id for the first time."""
-        texts, ordinary, alone = self.home.texts, self._ordinary, self.rules.alone
+        texts, ordinary, alone = self.home.texts, self._ordinary, self._alone
         if not texts:  # a vocabulary that does not say how many ids it has
             _grow(texts, max([one for one in self.rules.vocabulary.ids() if one < MAX_LISTED_ID], default=0))
         for token_id in range(2, len(texts)):

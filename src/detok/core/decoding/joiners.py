@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from ..utf8 import REPLACEMENT, decode_ignoring, decode_lossy, decode_per_byte, resets
 from .branches import past_border
-from .rules import byte_of
+from .rules import byte_level_bytes, byte_level_text, byte_of
 from .stages import AnyToken, Token
 from .tail import Cursor, Tail
 from .texts import common_prefix
@@ -115,6 +115,9 @@ class OneAfterAnother:
         self._invalid = invalid
         self._decode = _DECODE[invalid]
         self._has_no_rules = tail.is_empty
+        # Called for each id that occurs for the first time, so the most frequent kind has a shorter way.
+        is_byte_level = bytes_in is byte_level_bytes and tail.is_empty
+        self.alone: Callable[[Any], str | None] = byte_level_text if is_byte_level else self._alone
 
     def feed(self, state: Pending, token: Token) -> tuple[str, Pending]:
         data = self._bytes_in(token)
@@ -146,7 +149,7 @@ class OneAfterAnother:
         held = self._tail.finish(state.cursor)
         return (held.encode() + state.bytes, INCOMPLETE) if state.bytes else held_by_rules(held)
 
-    def alone(self, token: Token) -> str | None:
+    def _alone(self, token: Token) -> str | None:
         data = self._bytes_in(token)
         try:
             text = str(token) if data is None else data.decode()

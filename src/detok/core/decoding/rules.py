@@ -317,6 +317,16 @@ def byte_level_bytes(token: str) -> bytes:
         return token.encode()
 
 
+def byte_level_text(token: str) -> str | None:
+    """Return the text of `byte_level_bytes`; None if they are not valid UTF-8."""
+    try:
+        return charmap_encode(token, "strict", _BYTES)[0].decode()
+    except UnicodeEncodeError:
+        return token
+    except UnicodeDecodeError:
+        return None
+
+
 def byte_level_spelling(text: str) -> str:
     """Return the token whose bytes are the UTF-8 of ``text``."""
     return charmap_decode(text.encode(), "strict", _ALPHABET)[0]

@@ -9,7 +9,7 @@ from ...errors import DetokError, DuplicateRequest, OptionError, RequestFinished
 from .ends import FinishReason
 from .logprobs import Logprob
 from .options import RequestOptions
-from .output import NOT_DUE, RequestOutput
+from .output import RequestOutput
 from .request import RequestDecoder
 
 
@@ -119,16 +119,17 @@ class BatchDecoder:
                 try:
                     request = requests[request_id]
                     (token_id,) = token_ids
-                    move = request._moves[token_id]
+                    move = request._place.moves[token_id]
                 except (KeyError, ValueError, TypeError):
                     pass
                 else:
-                    room = request._room
-                    if room and type(token_id) is int:
-                        request._recent.append(move)
-                        request._room = room - 1
-                        request._moves = move[1]
-                        add(move[0] if request._gives_at_once else NOT_DUE)
+                    left = request._left - move[2]
+                    if left >= 0 and type(token_id) is int:
+                        request._left = left
+                        request._place = move[1]
+                        if move[3]:
+                            request._noted.append(move)
+                        add(move[0])
                         continue
             add(self._row(row))
         return outputs

@@ -2,13 +2,13 @@
 `RequestDecoder`: the ids of one request in, step by step; its outputs out. This module decides what a token does.
 
 Nearly every token is *usual*: no stop completes in it, it ends nothing, and nobody wants more of it than its text. Its output is
-one look-up at the *place* of the request (see `places`). The moves that were looked up are kept in a short list, and the rest of
-the state is brought up to date from it when it is needed (`_catch_up`). All other tokens take the long way (`_take`), through the
+one look-up at the *place* of the request (see `places`). The request pays the cost of the move, and goes to the next place; the
+rest of its state is brought up to date when it is needed (`_catch_up`). All other tokens take the long way (`_take`), through the
 node of the stream, the search for stops, the spans of undecided tokens, and the followers. The stop "END" as an example:
 
     feed     way                          output                               state afterwards
-    "The"    look-up                      "The"                                recent moves: 1
-    " E"     look-up; " E" is held as E   " "                                  recent moves: 2
+    "The"    look-up                      "The"                                spent: 1 token, 3 characters
+    " E"     look-up; " E" is held as E   " "                                  spent: 2 tokens, 4 characters
     "ND"     no move: catch up, then      "", finish_reason "stop",            ended
              the long way                 stop_reason "END"
 """
@@ -16,7 +16,6 @@ node of the stream, the search for stops, the spans of undecided tokens, and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import NoReturn, SupportsIndex
 
 from ...errors import OptionError, RequestFinished
@@ -28,16 +27,13 @@ from .compiled import CompiledRequest
 from .ends import FinishReason, StopReason, as_end
 from .followers import NO_LOGPROB, LogprobCollector
 from .logprobs import Logprob, as_logprobs
-from .output import NOT_DUE, OutputCollector, RequestOutput, merged
-from .places import NOWHERE, Move
+from .output import OutputCollector, RequestOutput, merged
+from .places import MAX_MOVES, NOWHERE, TOKEN, Move
 from .snapshot import KINDS, End, RequestState, node_of, plain_node
 from .spans import TokenSpans, Undecided, common_length, held_text
 
 Ids = Iterable[SupportsIndex]
 Logprobs = Iterable[Logprob | float | None] | None
-
-# Maximum moves that are kept before the rest of the state catches up, so that memory is bounded (law 8).
-MAX_RECENT = 256
 
 
 class RequestDecoder:
@@ -59,19 +55,18 @@ class RequestDecoder:
     """
 
     __slots__ = (
+        "_budget",
         "_collected",
         "_compiled",
         "_count",
         "_end",
         "_followers",
         "_given",
-        "_gives_at_once",
         "_last",
-        "_moves",
+        "_left",
         "_node",
+        "_noted",
         "_place",
-        "_recent",
-        "_room",
         "_search",
         "_spans",
     )
@@ -92,25 +87,25 @@ class RequestDecoder:
         self._spans = TokenSpans()
         self._followers = compiled.followers()
         self._collected = OutputCollector(compiled.options)
-        self._gives_at_once = compiled.gives_at_once
-        self._recent: list[Move] = []
-        """The moves of usual tokens that the fields above do not include yet."""
+        self._noted: list[Move] = []
+        """The moves of usual tokens that `_spans` and `_collected` do not include yet."""
         self._stand()
 
     def _stand(self) -> None:
-        """Find the place of this request, and the number of usual tokens that may be looked up from there."""
+        """Find the place of this request, and what the usual tokens that are looked up from there may cost."""
         compiled = self._compiled
-        self._place, self._room = NOWHERE, 0
+        self._place, moves = NOWHERE, 0
         if compiled.is_plain and not self._followers and self._end is None and self._count >= compiled.options.min_tokens:
-            self._place = compiled.places.at(self._node, self._search.candidate, compiled.ends)
-            self._room = MAX_RECENT
+            at_once = compiled.gives_at_once
+            self._place = compiled.places.at(self._node, self._search.candidate, compiled.ends, gives_at_once=at_once)
+            moves = MAX_MOVES
             # The token that reaches `max_tokens`, and the one after which an output is due, take the long way: they do more.
             if compiled.options.max_tokens is not None:
-                self._room = min(self._room, compiled.options.max_tokens - 1 - self._count)
-            if not self._gives_at_once:
-                self._room = min(self._room, self._collected.until_due() - 1)
-        self._moves = self._place.moves
-        """The moves of the place that the recent moves lead to."""
+                moves = min(moves, compiled.options.max_tokens - 1 - self._count)
+            if not at_once:
+                moves = min(moves, self._collected.until_due() - 1)
+        self._budget = self._left = moves * TOKEN + TOKEN - 1
+        """What the moves from here may cost, and what is left of it: the fields above do not include the difference yet."""
 
     def feed(
         self,
@@ -142,15 +137,16 @@ class RequestDecoder:
             # A usual token. `BatchDecoder.step` repeats this look-up, since a call would cost half as much again.
             try:
                 (token_id,) = token_ids
-                move = self._moves[token_id]
+                move = self._place.moves[token_id]
             except (KeyError, ValueError, TypeError):
                 return self._feed(token_ids, None, None, stop_reason)
-            room = self._room
-            if room and type(token_id) is int:
-                self._recent.append(move)
-                self._room = room - 1
-                self._moves = move[1]
-                return move[0] if self._gives_at_once else NOT_DUE
+            left = self._left - move[2]
+            if left >= 0 and type(token_id) is int:
+                self._left = left
+                self._place = move[1]
+                if move[3]:
+                    self._noted.append(move)
+                return move[0]
         return self._feed(token_ids, logprobs, finish_reason, stop_reason)
 
     def finish(self, finish_reason: FinishReason = "stop", stop_reason: str | int | None = None) -> RequestOutput:
@@ -178,12 +174,12 @@ class RequestDecoder:
         if logprobs is None and finish_reason is None:
             moves = self._usual(ids)
             if moves:
-                self._recent += moves
-                self._room -= len(moves)
-                self._moves = moves[-1][1]
-                if not self._gives_at_once:
-                    return NOT_DUE
-                return moves[0][0] if len(moves) == 1 else merged([move[0] for move in moves])
+                self._left -= sum([move[2] for move in moves])
+                self._place = moves[-1][1]
+                self._noted += [move for move in moves if move[3]]
+                if len(moves) == 1 or not self._compiled.gives_at_once:
+                    return moves[0][0]
+                return merged([move[0] for move in moves])
         self._catch_up()
         # A search for a pattern can time out in the middle of the step. So a twin takes the step, and this request becomes the
         # twin if that worked.
@@ -211,50 +207,50 @@ class RequestDecoder:
 
     def _usual(self, ids: Sequence[int]) -> list[Move]:
         """Return the moves of these ids, if all are usual here; else an empty list."""
-        if len(ids) > self._room:
+        if len(ids) > self._left // TOKEN:
             self._catch_up()
             self._stand()
         compiled = self._compiled
-        place = self._recent[-1][2] if self._recent else self._place
+        place = self._place
         moves: list[Move] = []
-        if len(ids) <= self._room:
+        if len(ids) <= self._left // TOKEN:
             for token_id in ids:
                 move = place.moves.get(token_id) or compiled.places.learn(place, token_id, compiled.search)
                 if move is None:
                     return []
                 moves.append(move)
-                place = move[2]
+                place = move[1]
         return moves
 
     def _catch_up(self) -> None:
         """Bring the whole state up to date with the usual tokens that were looked up."""
-        moves = self._recent
-        if not moves:
+        tokens, characters = divmod(self._budget - self._left, TOKEN)
+        if not tokens:
             return
-        self._recent = []
-        self._place = moves[-1][2]
+        self._budget = self._left
+        noted, self._noted = self._noted, []
         assert self._place.node is not None
         self._node = self._place.node
-        self._count += len(moves)
-        self._given += sum(map(_LENGTH, moves))
+        self._count += tokens
+        self._given += characters
         if self._compiled.search is not None:
             self._search = self._compiled.search.at(self._place.candidate)
-            self._add_spans(moves)
-        if not self._gives_at_once:
-            self._collected.gather([move[0] for move in moves])
+            self._add_spans(noted)
+        if not self._compiled.gives_at_once:
+            self._collected.gather([new for _, _, _, _, new, _ in noted])
 
-    def _add_spans(self, moves: Sequence[Move]) -> None:
-        """Add the last of the recent tokens to the spans: those after the stream was idle, whose spans are undecided."""
+    def _add_spans(self, noted: Sequence[Move]) -> None:
+        """Add the last of the noted tokens to the spans: those after the stream was idle, whose spans are undecided."""
         # At the idle node all spans before are decided, so only the tokens after the last idle place are of interest.
-        begin = len(moves)
-        while begin and not moves[begin - 1][2].is_idle:
+        begin = len(noted)
+        while begin and not noted[begin - 1][1].is_idle:
             begin -= 1
         if begin:
             self._spans.clear()
-        for _, _, place, certain, _ in moves[begin:]:
+        for _, place, _, _, _, certain in noted[begin:]:
             assert place.node is not None
             self._spans.add(place.node, certain)
-        self._spans.settle(is_idle=moves[-1][2].is_idle, wanted=False)
+        self._spans.settle(is_idle=self._place.is_idle, wanted=False)
 
     def _entries(self, ids: Sequence[int], logprobs: Logprobs) -> Sequence[Logprob]:
         """Return a logprob for each id. Refuse logprobs that are given in some steps only."""
@@ -448,7 +444,7 @@ class RequestDecoder:
     @property
     def num_tokens(self) -> int:
         """Number of ids taken."""
-        return self._count + len(self._recent)
+        return self._count + (self._budget - self._left) // TOKEN
 
     @property
     def held(self) -> str | bytes:
@@ -508,9 +504,6 @@ class RequestDecoder:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a request is not pickled: send request.snapshot(), and go on with tokenizer.restore_request()")
 
-
-_LENGTH = itemgetter(4)
-"""Gives the length of the output's text of a move."""
 
 # The rule for `logprobs`, in two error messages.
 _ALWAYS = "logprobs must be given in every step or in none"
