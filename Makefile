@@ -32,7 +32,7 @@ layers: $(VENV)/test ## A module imports only what stands below it
 unit: $(VENV)/test ## The tests alone
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
-heavy: $(VENV)/test ## What takes longer: whether mypyc accepts core, and tests/heavy
+heavy: $(VENV)/heavy ## What takes longer: whether mypyc accepts core, and tests/heavy
 	@$(BIN)/python -m scripts.check_mypyc
 	@$(BIN)/python -m pytest -n auto --dist worksteal tests/heavy || [ $$? -eq 5 ] # 5: there are none
 
@@ -43,7 +43,7 @@ coverage: $(VENV)/test ## The tests, and which lines none of them reaches
 	@$(BIN)/python -m pytest -n auto --cov --cov-report=term-missing:skip-covered
 
 fuzz: $(VENV)/test ## Every property with 2,000 examples, each time others (about an hour)
-	@DETOK_FUZZ=2000 $(BIN)/python -m pytest -n auto tests/core/test_laws.py
+	@DETOK_FUZZ=2000 $(BIN)/python -m pytest -n auto tests/core/test_laws.py tests/turns/test_parsers.py
 
 bench: $(VENV)/bench ## The speed of a step against every peer that is installed
 	@$(BIN)/python -m bench.step
@@ -73,6 +73,11 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --editable '.[cli,serve]' --group test --group lint
 	@# trl brings chat templates that tests render; what it depends on (torch, gigabytes) is not needed for that.
 	@$(BIN)/python -m pip install --quiet --no-deps 'trl>=1.16'
+	@touch $@
+
+$(VENV)/heavy: $(VENV)/test
+	@echo "installing the clients that tests/heavy tries"
+	@$(BIN)/python -m pip install --quiet --group clients
 	@touch $@
 
 $(VENV)/bench: pyproject.toml | $(VENV)/bin/python

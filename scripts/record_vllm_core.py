@@ -50,6 +50,7 @@ def _row(row: Any) -> dict[str, Any]:
         "stop_reason": row.stop_reason,
         "events": [int(event.type) for event in row.events or ()],
         "num_prompt_tokens": None if row.prefill_stats is None else row.prefill_stats.num_prompt_tokens,
+        "num_cached_tokens": None if row.prefill_stats is None else row.prefill_stats.num_cached_tokens,
     }
 
 

@@ -134,3 +134,15 @@ def test_tokens_per_call_below_one_are_refused() -> None:
     """It would never end."""
     with pytest.raises(OptionError, match="tokens_per_call=0"):
         LlamaCpp(tokens_per_call=0)
+
+
+def test_cached_tokens_are_those_that_the_first_call_found() -> None:
+    """Those after it find what this request put there."""
+    call = LlamaCpp().begin(request(max_tokens=2))
+    bodies = call.bodies()
+    found = []
+    for cached in (7, 9):
+        next(bodies)
+        said = json.loads(answer([5]))
+        found.append(call.read(json.dumps({**said, "timings": {"cache_n": cached, "prompt_n": 1}}).encode()).cached_tokens)
+    assert found == [7, None]

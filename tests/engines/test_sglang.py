@@ -121,3 +121,11 @@ def test_body_has_its_names() -> None:
 def test_aborts_are_one_post_each() -> None:
     """It takes one id at a time."""
     assert Sglang().aborts(["a", "b"]) == [("/abort_request", {"rid": "a"}), ("/abort_request", {"rid": "b"})]
+
+
+def test_cached_tokens_of_the_prompt_are_told() -> None:
+    """In the last event, as in each."""
+    call = Sglang().begin(request())
+    call.read(event([1], 1, cached_tokens=7))
+    assert call.read(event([1, 2], 2, {"type": "stop"}, cached_tokens=7)).cached_tokens == 7
+    assert Sglang().begin(request()).read(event([1], 1, {"type": "stop"})).cached_tokens is None

@@ -132,3 +132,21 @@ def test_aborts_are_one_post_by_the_ids_that_vllm_gives() -> None:
     """It puts a prefix before them."""
     expected = [("/inference/v1/abort_requests", {"request_ids": ["generate-tokens-a", "generate-tokens-b"]})]
     assert Vllm().aborts(["a", "b"]) == expected
+
+
+def test_cached_tokens_are_waited_for_if_they_are_asked_for() -> None:
+    """They stand behind the end: the request ends with them, and loses nothing."""
+    call = Vllm(cached_tokens=True).begin(request())
+    (body,) = call.bodies()
+    assert body["stream_options"] == {"include_usage": True}
+    end = b'{"choices": [{"index": 0, "token_ids": [5, 6], "finish_reason": "stop", "stop_reason": 6}]}'
+    assert call.read(b'{"choices": [{"index": 0, "token_ids": [4]}]}').token_ids == [4]
+    assert call.read(end) == EngineOutput(request_id="a")
+    told = call.read(b'{"choices": [], "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}}')
+    assert (told.token_ids, told.finish_reason, told.stop_reason, told.cached_tokens) == ([5, 6], "stop", 6, 8)
+    # A vLLM that was not started with --enable-prompt-tokens-details says how many tokens there are, and no more.
+    call = Vllm(cached_tokens=True).begin(request())
+    call.read(end)
+    told = call.read(b'{"choices": [], "usage": {"prompt_tokens": 9}}')
+    assert (told.token_ids, told.finish_reason, told.cached_tokens) == ([5, 6], "stop", None)
+    assert Vllm().begin(request()).read(end).finish_reason == "stop"

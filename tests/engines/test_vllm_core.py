@@ -49,7 +49,9 @@ def step(*rows: Row, stats: dict[str, Any] | None = None, engine_index: int = 0)
         )
         made.events = [SimpleNamespace(type=kind) for kind in one["events"]]
         prompt = one["num_prompt_tokens"]
-        made.prefill_stats = None if prompt is None else SimpleNamespace(num_prompt_tokens=prompt)
+        made.prefill_stats = None
+        if prompt is not None:
+            made.prefill_stats = SimpleNamespace(num_prompt_tokens=prompt, num_cached_tokens=one.get("num_cached_tokens"))
         outputs.append(made)
     return SimpleNamespace(engine_index=engine_index, outputs=outputs, scheduler_stats=_nested(stats))
 
@@ -313,6 +315,21 @@ def test_reasons_of_the_core_are_detoks(kind: int, stop_reason: int | None, expe
         assert (outputs[-1].finish_reason, outputs[-1].stop_reason, outputs[-1].error) == expected
         await engine.abort(["a"])
         assert core.aborted == []
+
+    run(main())
+
+
+def test_first_row_tells_what_of_the_prompt_was_cached() -> None:
+    """Whether it says more than its ids, or not."""
+
+    async def main() -> None:
+        for more in ({}, {"finish_reason": 1}):
+            first = row("a-0", 1, num_prompt_tokens=9, num_cached_tokens=6, **more)
+            core = FakeCore([step(first), *([] if more else [step(row("a-0", 2, finish_reason=1))])])
+            engine = VllmCoreEngine(core)
+            await engine.submit(request())
+            outputs = (await until_ended(engine, "a"))["a"]
+            assert [output.cached_tokens for output in outputs] == [6, None][: len(outputs)]
 
     run(main())
 

@@ -7,6 +7,7 @@ import pytest
 import detok
 from detok.prompts.turn_formats import detect_format, turn_after, turn_for
 from detok.turns.formats import TURN_FORMATS, parser_format
+from tests.support.trl_templates import trl_templates
 from tests.support.vocabularies import real
 
 TOKENIZER = detok.load(detok.EMBEDDED)
@@ -41,6 +42,19 @@ def test_format_of_a_real_vocabulary_is_found(name: str, found: str | None) -> N
 def test_template_decides(template: str, found: str) -> None:
     """What it writes of earlier turns is what the model writes."""
     assert detect_format(TOKENIZER, template).name == found
+
+
+TRL = {
+    "qwen3": "qwen", "qwen2_5": "hermes", "qwen3_instruct_2507": "hermes", "qwen3_vl": "hermes", "qwen3_5_think": "qwen3_coder",
+    "qwen3_8": "qwen3_coder", "nemotron_3_nano": "qwen3_coder", "glm4moe": "glm", "deepseekv3": "deepseek_v3",
+    "gptoss": "harmony", "gemma4": "gemma", "gemma4_v5": "gemma", "llama3_1": "llama3_json", "llama3_2": "llama3_json",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "found"), TRL.items())
+def test_format_of_a_familys_own_template_is_found(name: str, found: str) -> None:
+    """As trl ships it."""
+    assert detect_format(TOKENIZER, trl_templates()[name]).name == found
 
 
 @pytest.mark.parametrize(

@@ -179,9 +179,10 @@ def on_socket(make: Any) -> Iterator[str]:
         await found["server"].serve()
         done.set()
 
-    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    # A server that does not start holds up no other test: nobody could tell it to end.
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
-    assert started.wait(20)
+    assert started.wait(120)
     try:
         yield f"http://127.0.0.1:{found['port']}"
     finally:

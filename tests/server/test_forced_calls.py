@@ -46,6 +46,7 @@ def test_schema_has_the_tools() -> None:
         ("qwen", TOOLS, "always", "it is auto, none, required"),
         ("qwen", TOOLS, {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}, "it is auto"),
         (None, TOOLS, "required", "--channels"),
+        ("think", TOOLS, "required", "has no calls"),
         ("thinking", TOOLS, "required", "switch thinking off"),
     ],
 )

@@ -112,3 +112,56 @@ def test_client_that_goes_away_closes_the_request_upstream() -> None:
             await became(lambda: fake.gone == 1)
 
     asyncio.run(main())
+
+
+def usage_of(fake: FakeEngine) -> Any:
+    """A model whose engine tells what was cached."""
+    return model(open_engine(f"vllm:{fake.url}", cached_tokens=True))
+
+
+CACHED = [
+    (COMPLETIONS, {"prompt": "a b c", "n": 2}, "usage.prompt_tokens_details.cached_tokens", 2),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, "usage.prompt_tokens_details.cached_tokens", 2),
+    ("/v1/responses", {"input": "a"}, "usage.input_tokens_details.cached_tokens", 2),
+    ("/v1/messages", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 9}, "usage.cache_read_input_tokens", 2),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "place", "expected"), CACHED)
+def test_cached_tokens_are_in_the_usage(path: str, body: dict[str, Any], place: str, expected: int) -> None:
+    """In each API's own place, streamed and not; of the choices of a prompt, those of the one that found least."""
+
+    def reply(cached: int) -> Reply:
+        said = {"choices": [], "usage": {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": cached}}}
+        return Reply(
+            [events(ids_of("Hi"), finish="stop").replace(b"data: [DONE]", f"data: {json.dumps(said)}\n\ndata: [DONE]".encode())]
+        )
+
+    def found(answer: Any) -> Any:
+        for name in place.split("."):
+            answer = answer[name]
+        return answer
+
+    async def main() -> None:
+        async with fake_engine(reply(2), reply(4), reply(2), reply(4)) as fake, running(usage_of(fake)) as server:
+            whole = await ask(server, path, body)
+            assert (whole.status, found(whole.json)) == (200, expected)
+            if path == COMPLETIONS:
+                options = {"stream_options": {"include_usage": True}}
+                streamed = await ask(server, path, {**body, **options, "stream": True})
+                assert streamed.events[-1]["usage"] == whole.json["usage"]
+            elif path == "/v1/messages":
+                assert whole.json["usage"]["input_tokens"] >= 0
+
+    asyncio.run(main())
+
+
+def test_usage_says_nothing_of_a_cache_that_nobody_told_of() -> None:
+    """A zero would be a lie."""
+
+    async def main() -> None:
+        async with fake_engine(Reply([events(ids_of("Hi"))])) as fake, running(behind(fake)) as server:
+            answer = await ask(server, COMPLETIONS, {"prompt": "a"})
+            assert answer.json["usage"].keys() == {"prompt_tokens", "completion_tokens", "total_tokens"}
+
+    asyncio.run(main())

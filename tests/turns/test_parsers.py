@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 import re
-import time
+import sys
 from dataclasses import replace
+from types import FrameType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from detok.turns.channels import ChannelDelta
+from detok.turns.formats import TurnFormat
 from detok.turns.harmony import MAX_HEADER
 from detok.turns.parsers import turn_parser
 from detok.turns.segments import Text
@@ -57,6 +59,14 @@ def turns(draw: st.DrawFn, name: str) -> str:
     return text
 
 
+def tokens_of(family: Family) -> tuple[str, ...]:
+    """What of a family's markup is a special token in some vocabulary."""
+    written = family.write([("f", {"a": "x"}), ("g_2", {})]) + " ".join((family.opens, family.closes, *family.delimiters))
+    return tuple(
+        dict.fromkeys(re.findall(r"<\|[a-z_]{3,}\|?>|<｜[^<>]+｜>|\[/?[A-Z_]{4,}\]|<[a-z_]+\|>|</?[a-z_]+>|<\|\"\|>", written))
+    )
+
+
 def check_accounts(text: str, deltas: list[ChannelDelta], family: Family) -> None:
     """Each character is in a part, or is a delimiter or white space between delimiters."""
     place = 0
@@ -70,7 +80,9 @@ def check_accounts(text: str, deltas: list[ChannelDelta], family: Family) -> Non
     left.append(text[place:])
     if family.write.__name__ == "_harmony":
         # Headers are delimiters: what says something in them is in `header`, or they begin no message.
-        header = r"(?:<\|(?:start|channel|constrain)\|>[^\s<]*|to=[^\s<]*|assistant|analysis|commentary|final|json|code|\s)*"
+        header = (
+            r"(?:<\|(?:start|channel|constrain)\|>[ \t]*[^\s<]*|to=[^\s<]*|assistant|analysis|commentary|final|json|code|\s)*"
+        )
         pattern = rf"(?:{header}<\|(?:message|end|call|return|start)\|>|\s)*{header}"
     else:
         marks = (family.opens, family.closes, *family.delimiters)
@@ -82,13 +94,18 @@ def check_accounts(text: str, deltas: list[ChannelDelta], family: Family) -> Non
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_nothing_is_lost_and_pieces_do_not_matter(name: str, data: st.DataObject) -> None:
-    """One character at a time, all at once and in any pieces: the same parts, which account for every character."""
+    """
+    One character at a time, all at once and in any pieces: the same parts, which account for every character.
+
+    Whether delimiters are text or tokens.
+    """
     text = data.draw(turns(name))
     turn, family = format_of(name), FAMILIES[name]
-    whole = parse(turn, text, [len(text) or 1])
+    specials = data.draw(st.sampled_from([(), tokens_of(family)]))
+    whole = parse(turn, text, [len(text) or 1], specials)
     check_accounts(text, whole, family)
-    assert parse(turn, text, [1]) == whole
-    assert parse(turn, text, data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))) == whole
+    assert parse(turn, text, [1], specials) == whole
+    assert parse(turn, text, data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)), specials) == whole
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -151,15 +168,27 @@ def test_what_is_held_is_bounded(name: str) -> None:
         assert len(given) > 0
 
 
+def _work(turn: TurnFormat, text: str) -> int:
+    """Calls of functions in detok.turns, and characters that they were given, until a text is parsed."""
+    work = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal work
+        if event == "call" and "/detok/turns/" in frame.f_code.co_filename.replace("\\", "/"):
+            given = frame.f_locals.get("text")
+            work += 1 + (len(given) if isinstance(given, str) else 0)
+
+    sys.setprofile(count)
+    try:
+        parse(turn, text, [1 << 20])
+    finally:
+        sys.setprofile(None)
+    return work
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_work_is_linear(name: str) -> None:
     """Many openings that become nothing cost the same each."""
-    family = FAMILIES[name]
-    text = family.write([("f", {"a": "x"})])[: 40 if name != "think" else 0] or "<think>"
-    turn = format_of(name)
-    seconds = []
-    for count in (200, 800):
-        begin = time.perf_counter()
-        parse(turn, text * count, [1 << 20])
-        seconds.append(time.perf_counter() - begin)
-    assert seconds[1] < 16 * seconds[0] + 0.2
+    text = FAMILIES[name].write([("f", {"a": "x"})])[: 40 if name != "think" else 0] or "<think>"
+    few, many = (_work(format_of(name), text * count) for count in (100, 400))
+    assert few < many < 5 * few

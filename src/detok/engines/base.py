@@ -43,6 +43,8 @@ class EngineOutput:
     """One for each id, or none at all."""
     prompt_logprobs: Sequence[Logprob] | None = None
     """Those of the prompt from its second id on, once, if they were asked for. Only vllm-core gives them."""
+    cached_tokens: int | None = None
+    """Tokens of the prompt that the engine had in its cache, if it says so: once at least, in the last output at the latest."""
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
     error: str | None = None

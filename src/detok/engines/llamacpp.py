@@ -55,11 +55,16 @@ class _Entry(msgspec.Struct):
     top_logprobs: list[_Top] = []
 
 
+class _Timings(msgspec.Struct):
+    cache_n: int | None = None
+
+
 class _Answer(msgspec.Struct):
     tokens: list[Id] = []
     stop: bool = False
     stop_type: str = "none"
     completion_probabilities: list[_Entry] = []
+    timings: _Timings | None = None
     error: Any = None
 
 
@@ -116,11 +121,14 @@ class LlamaCppCall:
             return error_output(self._request_id, answer.error)
         if not answer.stop:
             raise ValueError("the answer has no end")
+        cached = answer.timings.cache_n if answer.timings is not None and not self._ids else None
         self._ids += answer.tokens
         return EngineOutput(
             request_id=self._request_id,
             token_ids=answer.tokens,
             logprobs=self._logprobs(answer) if "logprobs" in self._sampling else None,
+            # Later calls find what this request itself put there.
+            cached_tokens=cached,
             finish_reason=self._finish_reason(answer),
         )
 

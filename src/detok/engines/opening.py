@@ -22,7 +22,7 @@ def open_engine(name: str, **options: Any) -> Engine:
     | --- | --- | --- |
     | `echo` | embedded, says what it was asked | those of `EchoEngine` |
     | `replay:FILE` | embedded, what was recorded | those of `ReplayEngine` |
-    | `vllm:URL` | vLLM | `model`, and those of `HttpEngine` |
+    | `vllm:URL` | vLLM | `model`, `cached_tokens`, and those of `HttpEngine` |
     | `sglang:URL` | SGLang | those of `HttpEngine` |
     | `llamacpp:URL` | llama.cpp | `tokens_per_call`, and those of `HttpEngine` |
     | `vllm-core:MODEL` | vLLM's engine core, started with this process; takes as long | vLLM's engine arguments, `lora_modules` |
@@ -65,7 +65,7 @@ def open_prompt_engine(name: str, **options: Any) -> Engine | None:
     None if that engine has none. Arguments and errors as `open_engine`.
     """
     kind, _, where = name.partition(":")
-    return _over_http("vllm", "VllmPrompt", "model")(where, options) if kind == "vllm" else None
+    return _over_http("vllm", "VllmPrompt", "model", "cached_tokens")(where, options) if kind == "vllm" else None
 
 
 def _echo(_: str, options: dict[str, Any]) -> Engine:
@@ -116,7 +116,7 @@ def _made(make: Callable[..., Engine], options: dict[str, Any], *positional: Any
 _OPENERS: dict[str, Callable[[str, dict[str, Any]], Engine]] = {
     "echo": _echo,
     "replay": _replay,
-    "vllm": _over_http("vllm", "Vllm", "model"),
+    "vllm": _over_http("vllm", "Vllm", "model", "cached_tokens"),
     "sglang": _over_http("sglang", "Sglang"),
     "llamacpp": _over_http("llamacpp", "LlamaCpp", "tokens_per_call"),
     "vllm-core": _vllm_core,

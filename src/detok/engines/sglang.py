@@ -47,6 +47,7 @@ class _Finish(msgspec.Struct):
 
 class _Meta(msgspec.Struct):
     completion_tokens: int
+    cached_tokens: int | None = None
     finish_reason: _Finish | None = None
     output_token_logprobs: list[_Scored] | None = None
     output_top_logprobs: list[list[_Scored] | None] | None = None
@@ -124,6 +125,7 @@ class SglangCall:
             stop_reason=stop,
             error=finish.message if finish.type == "abort" else None,
             error_status=finish.status_code if refused else None,
+            cached_tokens=meta.cached_tokens,
         )
 
     def _new(self, values: list[_T], total: int, name: str) -> list[_T]:

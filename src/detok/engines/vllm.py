@@ -47,8 +47,17 @@ class _Choice(msgspec.Struct, gc=False):
     logprobs: _Logprobs | None = None
 
 
+class _PromptDetails(msgspec.Struct, gc=False):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens_details: _PromptDetails | None = None
+
+
 class _Event(msgspec.Struct, gc=False):
     choices: list[_Choice] = []
+    usage: _Usage | None = None
     error: Any = None
 
 
@@ -58,8 +67,11 @@ _decode = msgspec.json.Decoder(_Event).decode
 class VllmCall:
     """A request to vLLM."""
 
-    def __init__(self, request: EngineRequest, *, model: str | None) -> None:
+    def __init__(self, request: EngineRequest, *, model: str | None, cached_tokens: bool = False) -> None:
         self._request_id = request.request_id
+        self._waits_for_usage = cached_tokens
+        self._ending: EngineOutput | None = None
+        """The end, until vLLM has said what was cached."""
         sampling = sampling_of(request)
         check_understood(sampling, sampling.keys() - _NOT_THERE, engine="vllm")
         sampling = {name: value for name, value in sampling.items() if name not in _NOT_THERE}
@@ -75,6 +87,8 @@ class VllmCall:
         }
         if model is not None:
             self._body["model"] = model
+        if cached_tokens:
+            self._body["stream_options"] = {"include_usage": True}
 
     def bodies(self) -> Iterator[Body]:
         """The one body."""
@@ -82,7 +96,9 @@ class VllmCall:
 
     def read(self, data: bytes) -> EngineOutput:
         """
-        Return what one event says; one about usage has no choice and says nothing.
+        Return what one event says; one about usage has no choice.
+
+        It stands behind the end. Where it is waited for, the request ends with it.
 
         Raises:
             ValueError: It is not what vLLM sends.
@@ -91,12 +107,12 @@ class VllmCall:
         if event.error is not None:
             return error_output(self._request_id, event.error)
         if not event.choices:
-            return EngineOutput(request_id=self._request_id)
+            return self._usage(event.usage)
         if len(event.choices) > 1 or event.choices[0].index:
             raise ValueError("there is more than one choice, and one was asked for")
         choice = event.choices[0]
         reason, stop = finish_reason(choice.finish_reason, choice.stop_reason)
-        return EngineOutput(
+        output = EngineOutput(
             request_id=self._request_id,
             token_ids=choice.token_ids or [],
             logprobs=None if choice.logprobs is None else _logprobs(choice.logprobs.content or [], choice.token_ids or []),
@@ -104,6 +120,16 @@ class VllmCall:
             stop_reason=stop,
             error="the engine ended the request with an error" if reason == "error" else None,
         )
+        if reason is None or reason == "error" or not self._waits_for_usage:
+            return output
+        self._ending = output
+        return EngineOutput(request_id=self._request_id)
+
+    def _usage(self, usage: _Usage | None) -> EngineOutput:
+        output, self._ending = self._ending or EngineOutput(request_id=self._request_id), None
+        if usage is not None and usage.prompt_tokens_details is not None:
+            output.cached_tokens = usage.prompt_tokens_details.cached_tokens
+        return output
 
 
 class _Ranked(msgspec.Struct):
@@ -169,18 +195,21 @@ class Vllm:
 
     Args:
         model: The name under which it is served, or a LoRA adapter's; None for the one that it has.
+        cached_tokens: Whether to ask how much of a prompt was cached. vLLM says it only if it was started with
+            `--enable-prompt-tokens-details`, and behind the end of a request, which waits for it.
     """
 
     name = "vllm"
     path = "/inference/v1/generate"
     media_type = "text/event-stream"
 
-    def __init__(self, *, model: str | None = None) -> None:
+    def __init__(self, *, model: str | None = None, cached_tokens: bool = False) -> None:
         self._model = model
+        self._cached_tokens = cached_tokens
 
     def begin(self, request: EngineRequest) -> VllmCall:
         """Begin a request."""
-        return VllmCall(request, model=self._model)
+        return VllmCall(request, model=self._model, cached_tokens=self._cached_tokens)
 
     def answer(self) -> EventStream:
         """Server-sent events."""
@@ -196,7 +225,7 @@ class VllmPrompt(Vllm):
     The same vLLM, asked what the model says of prompts: `prompt_logprobs` come in answers that are no streams.
 
     Args:
-        model: As `Vllm`.
+        model, cached_tokens: As `Vllm`; the second makes no difference.
     """
 
     media_type = "application/json"

@@ -207,7 +207,7 @@ class VllmCoreEngine:
             if one is None:
                 continue
             if row.finish_reason is None and row.new_logprobs is None and row.new_prompt_logprobs_tensors is None:
-                batch.append(EngineOutput(request_id=one.name, token_ids=row.new_token_ids))
+                batch.append(EngineOutput(request_id=one.name, token_ids=row.new_token_ids, cached_tokens=_cached(row)))
                 continue
             try:
                 output = _output(one, row)
@@ -243,10 +243,16 @@ def _output(one: _Open, row: Any) -> EngineOutput:
         token_ids=row.new_token_ids,
         logprobs=_logprobs(row.new_logprobs, one.logprobs),
         prompt_logprobs=_logprobs(row.new_prompt_logprobs_tensors, one.prompt_logprobs),
+        cached_tokens=_cached(row),
         finish_reason=reason,
         stop_reason=stop,
         error="the engine ended the request with an error" if reason == "error" else None,
     )
+
+
+def _cached(row: Any) -> int | None:
+    """What the core's first row of a request says of its prompt."""
+    return getattr(getattr(row, "prefill_stats", None), "num_cached_tokens", None)
 
 
 def _logprobs(arrays: Sequence[Any] | None, asked: int | None) -> list[Logprob] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from ..core.request.output import RequestOutput
@@ -77,11 +78,15 @@ class Pending:
 class OpenRequest:
     """A request between an engine and its consumer."""
 
-    __slots__ = ("fills_logprobs", "id", "outlet", "seconds", "silent")
+    __slots__ = ("fills_logprobs", "id", "outlet", "seconds", "silent", "told")
 
-    def __init__(self, request_id: str, outlet: Outlet, *, fills_logprobs: bool = False) -> None:
+    def __init__(
+        self, request_id: str, outlet: Outlet, told: Callable[[int], object] | None = None, *, fills_logprobs: bool = False
+    ) -> None:
         self.id = request_id
         self.outlet = outlet
+        self.told = told
+        """Called with the tokens of the prompt that the engine had in its cache."""
         self.fills_logprobs = fills_logprobs
         """Whether a token of which the engine gives no logprob has an entry all the same."""
         self.seconds = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from itertools import count
 from time import perf_counter
 from typing import Any, SupportsIndex
@@ -145,12 +145,17 @@ class OutputProcessor:
         options: RequestOptions | None = None,
         sampling: Mapping[str, Any] | None = None,
         request_id: str | None = None,
+        told: Callable[[int], object] | None = None,
         fill_logprobs: bool = False,
     ) -> str:
         """
         Begin a request whose outputs are put into an outlet as they are made, without a task that waits for them.
 
-        Whoever does so drops it when nobody reads it any more. Arguments and errors as `generate`.
+        Whoever does so drops it when nobody reads it any more. Other arguments, and errors, as `generate`.
+
+        Args:
+            told: Called with the number of the prompt's tokens that the engine had in its cache, if it says so, before the last
+                output.
 
         Returns:
             The id that it has here and at the engine.
@@ -166,7 +171,8 @@ class OutputProcessor:
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
         # With a number, so that late rows of a request that ended are never those of another.
-        request = OpenRequest(f"{request_id or self._name}-{next(self._numbers)}", outlet, fills_logprobs=fill_logprobs)
+        name = f"{request_id or self._name}-{next(self._numbers)}"
+        request = OpenRequest(name, outlet, told, fills_logprobs=fill_logprobs)
         self._detokenizer.open(request.id, ids, options)
         self._requests[request.id] = request
         self._fills_logprobs = self._fills_logprobs or fill_logprobs
@@ -228,6 +234,8 @@ class OutputProcessor:
             if request is None:  # It ended in this very slice.
                 metrics.ignored_rows.add()
                 continue
+            if one.cached_tokens is not None and request.told is not None:
+                request.told(one.cached_tokens)
             taken = 0 if output.error else len(one.token_ids)
             tokens += taken
             request.seconds += each

@@ -52,7 +52,7 @@ class Shape(Protocol):
         """Return the whole answer, of one output for each choice."""
         ...
 
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, Any]:
         """Count tokens, of the choices that have ended."""
         ...
 

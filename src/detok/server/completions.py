@@ -216,6 +216,6 @@ class CompletionShape:
         prompt = completion_logprobs(echo.logprobs, as_token_ids=self._names_ids)
         return prompt if logprobs is None else {name: prompt[name] + values for name, values in logprobs.items()}
 
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, Any]:
         """Count tokens, of the choices that have ended."""
         return self._usage.whole()

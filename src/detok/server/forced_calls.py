@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..turns.channels import REASONING
-from ..turns.formats import TurnFormat
+from ..turns.formats import HARMONY, TurnFormat
 
 __all__ = ["forced_calls", "is_forced"]
 
@@ -51,6 +51,9 @@ def forced_calls(
         raise OptionError(
             option="tool_choice", value=tool_choice, accepted="the server knows no turn format of this model (--channels)"
         )
+    if turn.tools is None and turn.layout != HARMONY:
+        accepted = "the turn format of this model has no calls; --channels of one that has, such as qwen"
+        raise OptionError(option="tool_choice", value=tool_choice, accepted=accepted)
     if turn.start == REASONING:
         accepted = "the prompt opens reasoning, and a forced call leaves no room for it; switch thinking off, or take auto"
         raise OptionError(option="tool_choice", value=tool_choice, accepted=accepted)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -51,6 +52,8 @@ class Asked:
     created: int = field(default_factory=lambda: int(time.time()))
     called: dict[str, str] = field(default_factory=dict)
     """What the client called what the engine gets, where that is not the same."""
+    cached: dict[int, int] = field(default_factory=dict)
+    """By choice, tokens of its prompt that the engine had in its cache; empty if it does not say."""
 
     @classmethod
     def of(
@@ -213,9 +216,10 @@ class Generation:
             sampling = {**sampling, "seed": seed + index % self.asked.n}
         prompt = self.prompts[index // self.asked.n]
         frontend = self.asked.model.frontend
-        told: dict[str, Any] = {"sampling": sampling, "request_id": self.asked.id, "fill_logprobs": self.fill_logprobs}
+        given: dict[str, Any] = {"sampling": sampling, "request_id": self.asked.id, "fill_logprobs": self.fill_logprobs}
         try:
-            name = await frontend.submit(prompt, outlet, options=self.options, **told)
+            told = partial(self.asked.cached.__setitem__, index)
+            name = await frontend.submit(prompt, outlet, options=self.options, told=told, **given)
         except OptionError as error:
             if error.option not in self.asked.called:
                 raise
@@ -263,6 +267,7 @@ class UsageCount:
     """
 
     def __init__(self, asked: Asked, prompt_tokens: int) -> None:
+        self._asked = asked
         self._prompt_tokens = prompt_tokens
         self._wants, self._always = asked.wants_usage, asked.wants_usage_always
         self._open: dict[int, int] = {}
@@ -281,21 +286,33 @@ class UsageCount:
     def of_a_chunk(self) -> dict[str, Any]:
         """What a chunk has of it."""
         if self._always:
-            return {"usage": usage_of(self._prompt_tokens, self._ended + sum(self._open.values()))}
+            return {"usage": usage_of(self._prompt_tokens, self._ended + sum(self._open.values()), self._cached)}
         return {"usage": None} if self._wants else {}
 
-    def whole(self) -> dict[str, int]:
+    @property
+    def _cached(self) -> int | None:
+        """Of all prompts. The first choice of a prompt may have found less of it than those after it."""
+        if not self._asked.cached:
+            return None
+        least: dict[int, int] = {}
+        for index, tokens in self._asked.cached.items():
+            place = index // self._asked.n
+            least[place] = min(tokens, least.get(place, tokens))
+        return sum(least.values())
+
+    def whole(self) -> dict[str, Any]:
         """Return what there is of the choices that have ended."""
-        return usage_of(self._prompt_tokens, self._ended)
+        return usage_of(self._prompt_tokens, self._ended, self._cached)
 
 
-def usage_of(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
-    """Return OpenAI's `usage`."""
-    return {
+def usage_of(prompt_tokens: int, completion_tokens: int, cached_tokens: int | None = None) -> dict[str, Any]:
+    """Return OpenAI's `usage`; what was cached only if an engine said it."""
+    usage: dict[str, Any] = {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
     }
+    return usage if cached_tokens is None else {**usage, "prompt_tokens_details": {"cached_tokens": cached_tokens}}
 
 
 def prompt_logprobs(told: RequestOutput | None) -> list[dict[str, Any] | None] | None:

@@ -48,6 +48,8 @@ _HEADER = re.compile(rf"(?:{_PARTS})*")
 _HEADER_SO_FAR = re.compile(rf"(?:{_PARTS}|to?\Z|{_BEGUN})*")
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL = re.compile(rf"{re.escape(CHANNEL)}\s*(\w+)")
+_NULL = re.compile(r"null(?:[\s<]|\Z)")
+_NULL_SO_FAR = re.compile(r"n(?:u(?:ll?)?)?\Z")
 _BARE_CHANNEL = re.compile(r"(?:\A|\s)(analysis|commentary|final)\b")
 
 
@@ -201,9 +203,8 @@ class HarmonyParser:
         if mark != MESSAGE and not (mark == CALL and self._function(header)):
             if header.strip() and not _HEADER.fullmatch(header):
                 return self._fail(header + mark)
-            # Nothing came after it.
-            if self.back != CONTENT and mark in _ENDS:
-                self._close()
+            # Nothing came after it; what was before has ended all the same.
+            self._close()
             self.place += len(header) + (len(mark) if mark != START else 0)
             self._begin(START if mark == START else "", CONTENT)
             return ""
@@ -254,12 +255,17 @@ class HarmonyParser:
     def _argue(self, text: str, *, ends: bool) -> str:
         """Read arguments."""
         if not self.arguments.kind:
-            place = space_end(text)
-            is_json = place == len(text) or text[place] in '{["' or delimiter_at(text, place, _MARKS) is not None
-            if not is_json:
+            space = space_end(text)
+            may_be_null = _NULL_SO_FAR.match(text, space) is not None
+            if (may_be_null or space == len(text)) and not ends and space < MAX_HEADER:
+                self.held = text
+                return ""
+            if not _is_json(text[space:]):
                 # Something else, such as code: it is passed on as it is.
                 self.arguments, self.held = None, ""
                 return text
+            # White space before it is the header's.
+            self.place, text = self.place + space, text[space:]
         piece = read_json(self.arguments, text, _MARKS, ends=ends)
         if piece.state is not None:
             if piece.text:
@@ -315,8 +321,14 @@ class HarmonyParser:
         self.arguments, self.name, self.header, self.fresh, self.given, self.ended = None, "", "", True, False, False
 
     def _special(self, mark: str) -> None:
-        """A special token that is a delimiter, wherever it comes: text cannot spell it by chance."""
-        if self.mode != HEADER:
+        """
+        A special token that is a delimiter: text cannot spell it by chance.
+
+        It ends a message wherever it comes. What only begins one says nothing in a string of arguments, which has not ended.
+        """
+        if mark not in _ENDS and self.arguments is not None and self.arguments.quoted:
+            self._text(mark)
+        elif self.mode != HEADER:
             self._break()
             self._mark(mark)
         else:
@@ -351,6 +363,11 @@ class HarmonyParser:
             else:
                 self.held = ""
                 self._give(held)
+
+
+def _is_json(text: str) -> bool:
+    """Whether arguments that begin so are JSON, or none."""
+    return not text or text[0] in '{["' or _NULL.match(text) is not None or delimiter_at(text, 0, _MARKS) is not None
 
 
 def _may_go_on(held: str) -> bool:

@@ -171,7 +171,7 @@ def test_second_open_leaves_the_first() -> None:
         (opening(0, stop=[""]), "OptionError"),
         (opening(0, stopp="x"), "OptionError"),
         (opening(0, channels="nonsense"), "OptionError"),
-        (wire.Open(0, [], wire.Raw(b"\x01")), "AttributeError"),
+        (wire.Open(0, [], wire.Raw(b"\x01")), "TypeError"),
         (wire.Open(0, [], PLAIN, b"no snapshot"), None),
         (wire.Open(0, [], PLAIN, wire.encode_plain({"detok": 1})), "SnapshotError"),
         (wire.Open(0, [], PLAIN, None, [1, 2], {0: wire.Extra(None, "stop")}), None),

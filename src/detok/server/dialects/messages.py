@@ -253,13 +253,18 @@ class MessagesShape:
         content = [_content(block, whole=True) for block in self._blocks.all]
         return {**self._head, "content": content, **_stop(beside), "usage": self._usage()}
 
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, Any]:
         """Count tokens, for the log."""
         return self._chat.usage()
 
     def _usage(self) -> dict[str, int]:
         counted = self._chat.usage()
-        return {"input_tokens": counted["prompt_tokens"], "output_tokens": counted["completion_tokens"]}
+        usage = {"input_tokens": counted["prompt_tokens"], "output_tokens": counted["completion_tokens"]}
+        if "prompt_tokens_details" in counted:
+            # Anthropic counts these apart.
+            cached = counted["prompt_tokens_details"]["cached_tokens"]
+            usage |= {"input_tokens": usage["input_tokens"] - cached, "cache_read_input_tokens": cached}
+        return usage
 
 
 def _content(block: Block, *, whole: bool) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class ResponsesShape:
         self._reason = beside["finish_reason"]
         return self._whole()
 
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, Any]:
         """Count tokens, for the log."""
         return self._chat.usage()
 
@@ -116,9 +116,9 @@ class ResponsesShape:
         counted = self._chat.usage()
         usage = {
             "input_tokens": counted["prompt_tokens"],
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": counted.get("prompt_tokens_details", {"cached_tokens": 0}),
             "output_tokens": counted["completion_tokens"],
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": counted.get("completion_tokens_details", {"reasoning_tokens": 0}),
             "total_tokens": counted["total_tokens"],
         }
         return {**self._response(status), "output": items, "usage": usage}

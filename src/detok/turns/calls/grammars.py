@@ -86,10 +86,7 @@ def _qwen3_coder(opens: Texts, closes: Texts) -> Grammar:
 def _glm(opens: Texts, closes: Texts) -> Grammar:
     calls = tuple((one, SPACE, NAME, SPACE, ARGUMENTS, after) for one in opens for after in ("<arg_key>", *closes))
     key_ends = ("</arg_key>", "<arg_value>")
-    marks = ("<arg_key>", *key_ends, "</arg_value>")
-    return TaggedCalls(
-        opens, Heads(calls), Heads(()), "<arg_key>", key_ends, "</arg_value>", closes[0], closes, closes, marks=marks
-    )
+    return TaggedCalls(opens, Heads(calls), Heads(()), "<arg_key>", key_ends, "</arg_value>", closes[0], closes, closes)
 
 
 def _minimax(opens: Texts, closes: Texts) -> Grammar:

@@ -61,7 +61,6 @@ class TaggedCalls:
         closes: Delimiters after a call.
         last: Those of them that close the section.
         lines: A value is on lines of its own: one line end at its beginning and one at its end are no part of it.
-        marks: All its literals, which may be special tokens.
     """
 
     opens: tuple[str, ...]
@@ -75,7 +74,11 @@ class TaggedCalls:
     last: tuple[str, ...]
     lines: bool = False
     bare: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All its literals, any of which may be a special token."""
+        return (self.key, *self.key_ends, self.value_ends, self.ends)
 
     def head(self, text: str, memo: None, *, follows: bool) -> Call | More | Done | None:
         """See `Grammar`."""
