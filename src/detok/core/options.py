@@ -90,17 +90,17 @@ class DecodeOptions:
     def check_names(cls, options: Mapping[str, object]) -> None:
         """Raise `OptionError` if one of the names is unknown; the error suggests a similar name."""
         known = _names_of(cls)  # type: ignore[arg-type]  # mypy takes the hash of its objects for that of the class
-        if options.keys() <= known.keys():
+        unknown = [option for option in options if option not in known]
+        if not unknown:
             return
-        for option, value in options.items():
-            if option == "strategy":
-                raise OptionError(option=option, value=value, accepted=STRATEGY_MOVED)
-            if option not in known:
-                from difflib import get_close_matches  # only needed for the error
+        option, value = unknown[0], options[unknown[0]]
+        if option == "strategy":
+            raise OptionError(option=option, value=value, accepted=STRATEGY_MOVED)
+        from difflib import get_close_matches  # only needed for the error
 
-                close = get_close_matches(option, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-                raise OptionError(option=option, value=value, accepted=f"{cls.OF} has no such option; {hint}")
+        close = get_close_matches(option, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+        raise OptionError(option=option, value=value, accepted=f"{cls.OF} has no such option; {hint}")
 
     def as_dict(self) -> PlainData:
         """Return the options as plain data, for a snapshot."""

@@ -210,8 +210,6 @@ class TokenSpans:
         """Take out the first token although it is undecided, since too many are kept. The next one gets what it still misses."""
         self._take_new()
         found, self._found = self._found, []
-        if not self._tokens:
-            return found
         token, end, _ = next(self._ends())
         lengths = found + token.lengths(end - self._done)
         self._done = end
